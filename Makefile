@@ -1,0 +1,45 @@
+# Everything runs in a virtual environment that `make setup` builds from pyproject.toml and constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+
+.PHONY: help setup demo test test-slow bench lint format clean
+
+help: ## show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | column -t -s '|'
+
+setup: $(VENV)/.dev ## build the virtual environment
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+$(VENV)/.crosscheck: $(VENV)/.dev
+	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev,crosscheck]'
+	touch $@
+
+demo: setup ## simulate the three systems and show them on one page
+	$(RUN)/hybridworld demo
+
+test: setup ## the tests: minutes on two cores
+	$(RUN)/python -m pytest
+
+test-slow: $(VENV)/.crosscheck ## the long checks, also against packages that nobody here wrote
+	$(RUN)/python -m pytest -m slow
+
+bench: setup ## measure the solvers; writes docs/benchmarks.md
+	$(RUN)/hybridworld bench solvers --out docs/benchmarks.md
+
+lint: setup ## style and types
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+
+format: setup ## let ruff arrange the code
+	$(RUN)/ruff check --fix .
+	$(RUN)/ruff format .
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,130 @@
+"""The `hybridworld` command. Each command imports what it needs, so that `--help` answers at once."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hybridworld import __version__
+from hybridworld.errors import HybridWorldError, InvalidInput
+
+if TYPE_CHECKING:
+    from hybridworld.physics.environment import Environment
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+bench = typer.Typer(help="Measure: compiled solvers against their NumPy twins.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
+SystemArgument = Annotated[
+    str | None, typer.Argument(metavar="SYSTEM", help="A name from `hybridworld systems`, or path/to/file.py:Class.")
+]
+SystemOption = Annotated[str | None, typer.Option("--system", help="The same, for a system of your own: file.py:Class.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+SplitOption = Annotated[str, typer.Option(help="train, val, test, ood-near or ood-far.")]
+SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within its split.")]
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and stop there."""
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=show_version)
+    ] = False,
+) -> None:
+    """Hybrid neural world models: fast surrogates of physical dynamics that know when to ask the solver."""
+
+
+def main() -> None:
+    """Run the command; what a user can mend ends with one sentence and exit code 1."""
+    try:
+        app()
+    except HybridWorldError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def chosen_system(argument: str | None, option: str | None) -> "Environment":
+    """The system named by the argument or by --system."""
+    from hybridworld.physics.registry import find_system, known_systems
+
+    if (argument is None) == (option is None):
+        names = ", ".join(known_systems())
+        raise InvalidInput(f"Name one system, as the argument or with --system: {names}, or path/to/file.py:Class.")
+    return find_system(argument or option or "")
+
+
+@app.command()
+def systems(system: SystemOption = None, json: JsonOption = False) -> None:
+    """List the physical systems: state, parameters, splits."""
+    from hybridworld.app import listing
+    from hybridworld.physics.registry import find_system, known_systems
+
+    listing.show([find_system(name) for name in ([system] if system else known_systems())], as_json=json)
+
+
+@app.command()
+def check(system: SystemArgument = None, system_option: SystemOption = None) -> None:
+    """Tell what a system gets wrong, in sentences."""
+    from hybridworld.physics.check import check_environment
+
+    environment = chosen_system(system, system_option)
+    findings = check_environment(environment)
+    for finding in findings:
+        print(f"- {finding}")
+    if findings:
+        raise typer.Exit(1)
+    print(f"{environment.spec.name}: nothing to mend.")
+
+
+@app.command()
+def simulate(
+    system: SystemArgument = None,
+    split: SplitOption = "test",
+    seed: SeedOption = 0,
+    frames: Annotated[int | None, typer.Option(help="Frames to simulate (default: a whole trajectory).")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
+    gif: Annotated[bool, typer.Option("--gif", help="Write an animation as well.")] = False,
+    system_option: SystemOption = None,
+) -> None:
+    """Run the reference solver on one trajectory; write it as HDF5 and as a picture."""
+    from hybridworld.app.simulation import simulate_to_files
+
+    simulate_to_files(chosen_system(system, system_option), split, seed, frames, out, gif=gif)
+
+
+@app.command()
+def demo(out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out/demo")) -> None:
+    """Simulate every built-in system and put the results on one page."""
+    from hybridworld.app.demo import run_demo
+
+    run_demo(out)
+
+
+@bench.command("solvers")
+def bench_solvers(
+    system: SystemOption = None,
+    frames: Annotated[int, typer.Option(min=1, help="Frames per call.")] = 64,
+    repeats: Annotated[int, typer.Option(min=1, help="Each time is the best of so many.")] = 3,
+    json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+) -> None:
+    """Compiled solver against its NumPy twin, in one run, warm-up apart."""
+    from hybridworld.app import timing
+    from hybridworld.physics.registry import BUILT_IN, find_system
+
+    timing.show([find_system(name) for name in ([system] if system else BUILT_IN)], frames, repeats, as_json=json, out=out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What was observed: trajectories on disk."""

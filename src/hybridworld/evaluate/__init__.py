@@ -1,0 +1,1 @@
+"""What we claim: metrics, tables, figures, benchmarks."""

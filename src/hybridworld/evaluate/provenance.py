@@ -1,0 +1,45 @@
+"""Where a number comes from: commit, versions, hardware. Stands under every table and figure that we publish."""
+
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+import hybridworld
+from hybridworld.physics.threads import thread_count
+
+
+def provenance() -> dict[str, str]:
+    """What it takes to judge, and to repeat, a measurement."""
+    return {
+        "hybridworld": f"{hybridworld.__version__} ({commit()})",
+        "cpu": cpu(),
+        "threads": str(thread_count()),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "numba": version("numba"),
+    }
+
+
+def commit() -> str:
+    """The commit of the checkout this package runs from, marked where files differ from it."""
+    try:
+        command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=10"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "no checkout"
+
+
+def cpu() -> str:
+    """The processor's own name."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def footnote() -> str:
+    """One line for the foot of a table."""
+    return ", ".join(f"{name} {value}" for name, value in provenance().items())

@@ -1,0 +1,1 @@
+"""What is true: physical systems and their reference solvers."""

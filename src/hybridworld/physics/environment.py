@@ -1,0 +1,188 @@
+"""The contract of a physical system: (state, frames, params) -> state.
+
+A system is a frozen dataclass that derives from `Environment` and supplies three things: `spec`, `sample` and `advance`.
+Everything else here is either derived from them or optional.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from hybridworld.errors import InvalidInput, SolverFailure
+from hybridworld.physics.spec import SPLITS, StateSpec
+from hybridworld.physics.symmetry import Symmetry
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The beginning of a trajectory: its state, the parameters of its dynamics, and how it came about."""
+
+    state: np.ndarray  # (channels, *grid)
+    params: np.ndarray  # (number of spec.params,)
+    origin: Mapping[str, str | float] = field(default_factory=dict)
+    """What else was drawn: the kind of initial state, and the parameters with role `start`."""
+
+
+class Environment(ABC):
+    """One physical system and its reference solver."""
+
+    version: ClassVar[str] = "1"
+    """Changes whenever the same seed or the same state would give another trajectory."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> StateSpec:
+        """The shape and meaning of its states and parameters."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, split: str) -> Sample:
+        """The beginning of a random trajectory of that split; the same generator state gives the same sample."""
+
+    @abstractmethod
+    def advance(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
+        """States (batch, channels, *grid) `frames` frames later; params (batch, number of spec.params). Input stays as it is.
+
+        Called by `solve`, which has checked the input. Call `solve`.
+        """
+
+    # What a system may add; tests, baselines and benchmarks discover it.
+
+    def advance_numpy(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray | None:
+        """The same as `advance` in plain NumPy, to be read and to be compared with; None if there is no such form."""
+        return None
+
+    def exact(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray | None:
+        """The solution that the scheme approximates, where one is known."""
+        return None
+
+    def conserved(self, states: np.ndarray, params: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Quantities that the dynamics keep (until something crosses the boundary or hits a wall): name -> (batch, ...)."""
+        return {}
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Maps of space that carry solutions to solutions; along periodic axes every shift does so as well."""
+        return ()
+
+    def check_physical(self, states: np.ndarray) -> None:
+        """Raise `InvalidInput` where a finite state (batch, ...) cannot exist, say by a negative density."""
+
+    # What every system has.
+
+    def initial(self, split: str, seed: int) -> Sample:
+        """The beginning of trajectory number `seed` of a split. No two pairs (split, seed) share their random numbers."""
+        self.spec.regime(split)
+        if seed < 0:
+            raise InvalidInput(f"The seed is {seed}: it must be 0 or more.")
+        return self.sample(np.random.default_rng([SPLITS.index(split), seed]), split)
+
+    def solve(self, states: np.ndarray, frames: int, params: np.ndarray | None = None) -> np.ndarray:
+        """The reference answer: one state or a batch of states, `frames` frames later."""
+        states = np.asarray(states)
+        shape = self.spec.shape
+        if shape not in (states.shape, states.shape[1:]):
+            raise InvalidInput(
+                f"{self.spec.name}: the states have shape {states.shape}; expected {shape} for one state "
+                f"or (batch, {', '.join(map(str, shape))}), with the channels {', '.join(self.spec.channels)}."
+            )
+        single = states.shape == shape
+        batch = states[None] if single else states
+        self._check_states(batch, frames)
+        rows = self._checked_params(params, len(batch))
+        answer = self.advance(batch, int(frames), rows)
+        self._check_answer(batch, int(frames), rows, answer)
+        return answer[0] if single else answer
+
+    def trajectory(self, states: np.ndarray, frames: int, params: np.ndarray | None = None) -> Iterator[np.ndarray]:
+        """The states now and after each of the next `frames` frames, one after the other."""
+        yield states
+        for _ in range(frames):
+            states = self.solve(states, 1, params)
+            yield states
+
+    def resized(self, grid: tuple[int, ...]) -> Self:
+        """The same physics on another grid over the same domain."""
+        return self._with("grid", tuple(grid))
+
+    def in_precision(self, dtype: str) -> Self:
+        """The same physics computed in `float64` or `float32`."""
+        return self._with("dtype", dtype)
+
+    def coarsened(self, factor: int) -> Self:
+        """The same physics on a grid with 1/factor as many cells along each axis."""
+        grid = self.spec.grid
+        if not grid or factor < 1 or any(cells % factor for cells in grid):
+            shown = " x ".join(map(str, grid)) if grid else "no grid"
+            raise InvalidInput(f"{self.spec.name} ({shown}) cannot be coarsened by {factor}: the factor must divide the grid.")
+        return self.resized(tuple(cells // factor for cells in grid))
+
+    def _with(self, name: str, value: Any) -> Self:
+        if not (is_dataclass(self) and name in {each.name for each in fields(self)}):
+            raise InvalidInput(f"{self.spec.name} has no choice of {name}: it is not a dataclass with a field `{name}`.")
+        return replace(self, **{name: value})
+
+    def _checked_params(self, params: Any, count: int) -> np.ndarray:
+        """Parameters as an array (batch, number of spec.params) of values that physics permits."""
+        spec = self.spec
+        names = ", ".join(parameter.name for parameter in spec.params) or "none"
+        rows = np.zeros((count, 0)) if params is None else np.asarray(params, dtype=np.float64)
+        if rows.ndim == 1:
+            rows = np.broadcast_to(rows, (count, rows.size))
+        if rows.shape != (count, len(spec.params)):
+            raise InvalidInput(
+                f"{spec.name}: params have shape {np.shape(params) if params is not None else 'none'}; "
+                f"expected {(count, len(spec.params))}, one row per state with the values of: {names}."
+            )
+        for parameter, values in zip(spec.params, rows.T, strict=True):
+            low, high = parameter.allowed
+            outside = ~((values >= low) & (values <= high))  # so that nan counts as outside
+            if outside.any():
+                row = int(outside.argmax())
+                raise InvalidInput(
+                    f"{spec.name}: parameter '{parameter.name}' of state {row} is {values[row]:g}; "
+                    f"allowed is {low:g} to {high:g} {parameter.unit}."
+                )
+        return rows
+
+    def _check_states(self, states: np.ndarray, frames: int) -> None:
+        spec = self.spec
+        if isinstance(frames, bool) or int(frames) != frames or frames < 0:
+            raise InvalidInput(f"{spec.name}: frames is {frames}; it must be a whole number of at least 0.")
+        if not np.issubdtype(states.dtype, np.floating):
+            raise InvalidInput(f"{spec.name}: the states have type {states.dtype}; expected floating-point numbers.")
+        bad = first_non_finite(states)
+        if bad:
+            raise InvalidInput(f"{spec.name}: {describe_cell(spec, states, bad)}; every value must be finite.")
+        self.check_physical(states)
+
+    def _check_answer(self, states: np.ndarray, frames: int, params: np.ndarray, answer: np.ndarray) -> None:
+        """Raise where the answer is not finite, naming the parameters and the time at which it went wrong."""
+        spec = self.spec
+        bad = first_non_finite(answer)
+        if not bad:
+            return
+        row = bad[0]
+        state, frame = states[row : row + 1], 0
+        while frame < frames and np.isfinite(state).all():
+            state, frame = self.advance(state, 1, params[row : row + 1]), frame + 1
+        drawn = ", ".join(f"{each.name} = {value:g}" for each, value in zip(spec.params, params[row], strict=True))
+        raise SolverFailure(
+            f"{spec.name}: the solver left finite numbers in state {row}"
+            f"{f' ({drawn})' if drawn else ''} at frame {frame}, t = {frame * spec.frame_step:g} {spec.time_unit}."
+        )
+
+
+def first_non_finite(values: np.ndarray) -> tuple[int, ...] | None:
+    """Index of the first value that is nan or infinite."""
+    if np.isfinite(values).all():
+        return None
+    return tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
+
+
+def describe_cell(spec: StateSpec, states: np.ndarray, index: tuple[int, ...]) -> str:
+    """For example `density of state 3 is -0.2 at cell (12, 40)`."""
+    where = f" at cell {index[2:]}" if len(index) > 2 else ""
+    return f"{spec.channels[index[1]]} of state {index[0]} is {states[index]:g}{where}"

@@ -1,0 +1,77 @@
+"""Find a system by name: built in, from an installed package, or from a user's file."""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
+
+BUILT_IN = {
+    "oregonator": "hybridworld.physics.oregonator:Oregonator",
+    "euler2d": "hybridworld.physics.euler2d:Euler2D",
+    "ball3d": "hybridworld.physics.ball3d:Ball3D",
+}
+ENTRY_POINT_GROUP = "hybridworld.systems"
+
+
+def known_systems() -> dict[str, str]:
+    """Name -> `module:Class` of the built-in systems and of those that installed packages bring along."""
+    return BUILT_IN | {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def find_system(name: str) -> Environment:
+    """The system called `name`: a known name, or `path/to/file.py:Class` (the class may be left out if there is only one)."""
+    path, _, class_name = name.partition(":")
+    if path.endswith(".py"):
+        return _instance(_class_from_file(Path(path), class_name), name)
+    known = known_systems()
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        hint = f" Did you mean '{close[0]}'?" if close else ""
+        raise InvalidInput(f"Unknown system '{name}': choose one of {', '.join(known)}, or give path/to/file.py:Class.{hint}")
+    module, _, class_name = known[name].partition(":")
+    try:
+        return _instance(getattr(importlib.import_module(module), class_name), name)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(f"System '{name}' is registered as {known[name]}, which cannot be loaded: {error}.") from error
+
+
+def _class_from_file(path: Path, class_name: str) -> type:
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InvalidInput(f"{path} does not import: {type(error).__name__}: {error}.") from error
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, Environment) and value.__module__ == module.__name__
+    }
+    if class_name and class_name not in found:
+        present = f"it has {', '.join(found)}" if found else "it has none"
+        raise InvalidInput(f"{path} has no Environment class '{class_name}': {present}.")
+    if not class_name and len(found) != 1:
+        raise InvalidInput(f"{path} has {len(found)} Environment classes: say which one with {path}:Class.")
+    return found[class_name] if class_name else next(iter(found.values()))
+
+
+def _instance(found: type, name: str) -> Environment:
+    if not (inspect.isclass(found) and issubclass(found, Environment)):
+        raise InvalidInput(f"System '{name}' is not a subclass of hybridworld.Environment.")
+    missing = sorted(getattr(found, "__abstractmethods__", ()))
+    if missing:
+        raise InvalidInput(f"System '{name}' lacks {', '.join(missing)}: an Environment must define them.")
+    try:
+        return found()
+    except Exception as error:
+        raise InvalidInput(f"System '{name}' cannot be created without arguments: {type(error).__name__}: {error}.") from error

@@ -1,0 +1,138 @@
+"""What a physical system is made of, in words and numbers: fields, axes, parameters, splits.
+
+Everything above this room reads the spec and never the name of a system.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Literal
+
+import numpy as np
+
+from hybridworld.errors import InvalidInput
+
+Interval = tuple[float, float]
+
+SPLITS = ("train", "val", "test", "ood-near", "ood-far")
+"""Where trajectories come from: three splits of one distribution, and two that are shifted out of it."""
+
+REGIMES = {"train": "id", "val": "id", "test": "id", "ood-near": "ood-near", "ood-far": "ood-far"}
+"""The parameter regime of each split: train, val and test are drawn alike (`id`), with different seeds."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One physical quantity of the state: a scalar, or a vector with one channel per axis.
+
+    An `axial` vector (a spin) keeps its sign where a mirror reverses an ordinary one, and the other way round.
+    """
+
+    name: str
+    unit: str
+    kind: Literal["scalar", "vector", "axial"] = "scalar"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One direction of space: from `low` to `high`, with what happens at its ends."""
+
+    name: str
+    low: float
+    high: float
+    boundary: Literal["periodic", "open", "wall"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number drawn per trajectory.
+
+    role `dynamics`: an argument of the solver, handed to surrogates as well; role `start`: it only shapes the initial state.
+    `ranges` maps a regime to the intervals from which it is drawn, `allowed` is what physics permits.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    ranges: Mapping[str, tuple[Interval, ...]]
+    allowed: Interval = (-inf, inf)
+    role: Literal["dynamics", "start"] = "dynamics"
+
+    def draw(self, rng: np.random.Generator, regime: str) -> float:
+        """Uniform over the union of the regime's intervals."""
+        intervals = self.ranges[regime]
+        lengths = np.array([high - low for low, high in intervals])
+        low, high = intervals[rng.choice(len(intervals), p=lengths / lengths.sum())]
+        return float(rng.uniform(low, high))
+
+    def within(self, value: float, regime: str) -> bool:
+        """Does the value lie in one of the regime's intervals?"""
+        return any(low <= value <= high for low, high in self.ranges.get(regime, ()))
+
+
+@dataclass(frozen=True)
+class StateSpec:
+    """The shape and meaning of a state, and of a trajectory of states.
+
+    A state has shape (channels, *grid); `grid` is empty for a state vector. Grid axes come in the order of `axes`.
+    """
+
+    name: str
+    title: str
+    fields: tuple[Field, ...]
+    axes: tuple[Axis, ...]
+    grid: tuple[int, ...]
+    frame_step: float
+    time_unit: str
+    frames: int
+    draw: str
+    parameters: tuple[Parameter, ...] = ()
+    horizons: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    kinds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Regime -> how often each kind of initial state is drawn there."""
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of the channels: a vector field `momentum` gives `momentum_x`, `momentum_y`."""
+        return tuple(name for each in self.fields for name in self.components(each))
+
+    def components(self, each: Field) -> tuple[str, ...]:
+        """The channel names of one field."""
+        return (each.name,) if each.kind == "scalar" else tuple(f"{each.name}_{axis.name}" for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one state."""
+        return (len(self.channels), *self.grid)
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """Cell size along each grid axis."""
+        return tuple((axis.high - axis.low) / cells for axis, cells in zip(self.axes, self.grid, strict=False))
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        """The parameters of the dynamics, in the order in which `solve` takes them."""
+        return tuple(parameter for parameter in self.parameters if parameter.role == "dynamics")
+
+    def centres(self) -> tuple[np.ndarray, ...]:
+        """Cell centres along each grid axis."""
+        return tuple(
+            axis.low + (np.arange(cells) + 0.5) * step
+            for axis, cells, step in zip(self.axes, self.grid, self.spacing, strict=False)
+        )
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of that name."""
+        return next(parameter for parameter in self.parameters if parameter.name == name)
+
+    def regime(self, split: str) -> str:
+        """The parameter regime of a split."""
+        if split not in REGIMES:
+            raise InvalidInput(f"Unknown split '{split}': choose one of {', '.join(SPLITS)}.")
+        return REGIMES[split]
+
+    def draw_kind(self, rng: np.random.Generator, split: str) -> str:
+        """A kind of initial state, as often as the split's regime has it."""
+        shares = self.kinds[self.regime(split)]
+        return str(rng.choice(list(shares), p=list(shares.values())))

@@ -1,0 +1,41 @@
+"""Imports point from later rooms to earlier ones, in the order in which data flows."""
+
+import ast
+from pathlib import Path
+
+import hybridworld
+
+ROOMS = ["errors", "physics", "data", "surrogate", "trust", "deploy", "evaluate", "app"]
+SOURCE = Path(hybridworld.__file__).parent
+
+
+def imported_rooms(path):
+    """Every room that a file imports from, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "hybridworld" and len(parts) > 1 and parts[1] in ROOMS:
+                yield parts[1]
+
+
+def test_every_module_stands_in_a_room():
+    found = {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in SOURCE.rglob("*.py")}
+    assert found <= {*ROOMS, "__init__"}
+
+
+def test_imports_only_point_to_earlier_rooms():
+    seen = 0
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        for other in imported_rooms(path):
+            seen += 1
+            assert ROOMS.index(other) <= ROOMS.index(room), f"{path.relative_to(SOURCE)} imports from {other}"
+    assert seen > 20
