@@ -8,7 +8,7 @@ from rich.console import Console
 from hybridworld.app.simulation import Simulation, simulate_to_files
 from hybridworld.physics.registry import BUILT_IN, find_system
 
-SPLIT, SEEDS = "test", {"oregonator": 1, "euler2d": 3}  # trajectories worth looking at; seed 0 elsewhere
+SPLIT, SEEDS = "test", {"oregonator": 25, "euler2d": 7}  # trajectories worth looking at; seed 0 elsewhere
 
 STYLE = """
   body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem; color: #1c2430; }
