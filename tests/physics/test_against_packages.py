@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 def test_oregonator_approaches_py_pde_at_first_order_in_the_frame_step():
     pde = pytest.importorskip("pde")
     eps, f, end = 0.08, 1.5, 1.0  # eps large enough for one root of the implicit reaction step
-    env = Oregonator(grid=(160, 64))  # dx != dy, and two diffusion substeps in the longest frame
+    env = Oregonator(grid=(144, 48))  # dx != dy, and two diffusion substeps in the longest frame
     x, y = np.meshgrid(*env.spec.centres(), indexing="ij")
     u = 0.9 * np.exp(-(((x - 40) / 12) ** 2) - ((y - 55) / 8) ** 2)
     v = 0.05 * (1 + np.sin(2 * np.pi * x / 100))  # the front is slower where v is large
@@ -34,11 +34,12 @@ def test_oregonator_approaches_py_pde_at_first_order_in_the_frame_step():
 
     frames = np.array([20, 40, 80, 160, 320, 640])
     answers = [Oregonator(env.grid, frame_step=end / n).solve(start, n, np.array([eps, f])) for n in frames]
+    answers.append(2 * answers[-1] - answers[-2])  # without the error of first order
     u_difference, v_difference = np.transpose([abs(each - expected).mean(axis=(1, 2)) / moved for each in answers])
-    assert 0.97 < fitted_order(end / frames, u_difference) < 1.07
-    assert 0.95 < fitted_order(end / frames, v_difference) < 1.05
-    assert u_difference[-1] < 0.0035
-    assert v_difference[-1] < 0.0035
+    assert 0.97 < fitted_order(end / frames, u_difference[:-1]) < 1.07
+    assert 0.95 < fitted_order(end / frames, v_difference[:-1]) < 1.05
+    assert max(u_difference[-2], v_difference[-2]) < 0.0035
+    assert max(u_difference[-1], v_difference[-1]) < 0.0001
 
 
 def pyro_quadrants(case):

@@ -43,10 +43,10 @@ def simulate_to_files(environment: Environment, split: str, seed: int, frames: i
         environment.solve(sample.state, 1, sample.params)  # compiles on the first run
         bar.update(task, description=f"{spec.name}: simulating")
         began = time.perf_counter()
-        states = [sample.state]
-        for state in list_after_first(environment, sample, frames):
+        states = []
+        for state in environment.trajectory(sample.state, frames, sample.params):
             states.append(state)
-            bar.advance(task)
+            bar.update(task, completed=len(states) - 1)
         seconds = time.perf_counter() - began
         trajectory = np.stack(states)
 
@@ -65,29 +65,23 @@ def simulate_to_files(environment: Environment, split: str, seed: int, frames: i
     return result
 
 
-def list_after_first(environment: Environment, sample: Sample, frames: int):
-    """The states after the first, as they are solved."""
-    trajectory = environment.trajectory(sample.state, frames, sample.params)
-    next(trajectory)
-    return trajectory
-
-
 def describe_sample(environment: Environment, split: str, seed: int, sample: Sample) -> str:
-    """For example `ball3d, test 0: restitution = 0.77, gravity = -9.91 m/s^2`."""
+    """Which trajectory it is, and on a second line what was drawn for it."""
     spec = environment.spec
     drawn = [
         f"{parameter.name} = {value:.3g}{'' if parameter.unit == '1' else ' ' + parameter.unit}"
         for parameter, value in zip(spec.params, sample.params, strict=True)
     ]
     drawn += [f"{name} = {value:.3g}" for name, value in sample.origin.items() if not isinstance(value, str)]
-    words = [value for name, value in sample.origin.items() if isinstance(value, str) and value != "none" and name == "kind"]
-    return f"{spec.name}, {split} {seed}: {', '.join([*words, *drawn])}"
+    kind = sample.origin.get("kind")
+    return f"{spec.name}, {split} {seed}{f': {kind}' if kind else ''}\n{', '.join(drawn)}"
 
 
 def report(result: Simulation, frames: int) -> None:
     """What was done, and where it lies."""
     console = Console(highlight=False)
-    console.print(f"[bold]{result.title}[/bold]", soft_wrap=True)
+    name, _, drawn = result.title.partition("\n")
+    console.print(f"[bold]{name}[/bold]  {drawn}", soft_wrap=True)
     console.print(f"  {frames} frames in {result.seconds:.2f} s, {1e3 * result.seconds / frames:.2f} ms each")
     for path in (result.data, result.picture, result.animation):
         if path:
