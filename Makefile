@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
+WELL := .venv-well
 
 .PHONY: help setup demo test test-slow bench lint format clean
 
@@ -19,17 +20,24 @@ $(VENV)/.crosscheck: $(VENV)/.dev
 	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev,crosscheck]'
 	touch $@
 
+# The Well's package needs versions that ours cannot have, so its loader reads our files in an environment of its own.
+$(WELL)/.ready: constraints-well.txt
+	$(PYTHON) -m venv $(WELL)
+	$(WELL)/bin/pip install --quiet --constraint constraints-well.txt the_well
+	touch $@
+
 demo: setup ## simulate the three systems and show them on one page
 	$(RUN)/hybridworld demo
 
 test: setup ## the tests: minutes on two cores
 	$(RUN)/python -m pytest
 
-test-slow: $(VENV)/.crosscheck ## the long checks, also against packages that nobody here wrote
-	$(RUN)/python -m pytest -m slow
+test-slow: $(VENV)/.crosscheck $(WELL)/.ready ## the long checks, also against packages that nobody here wrote
+	HYBRIDWORLD_WELL_PYTHON=$(CURDIR)/$(WELL)/bin/python $(RUN)/python -m pytest -m slow
 
-bench: setup ## measure the solvers; writes docs/benchmarks.md
-	$(RUN)/hybridworld bench solvers --out docs/benchmarks.md
+bench: setup ## measure solvers and data; writes docs/benchmarks/
+	$(RUN)/hybridworld bench solvers --out docs/benchmarks/solvers.md
+	$(RUN)/hybridworld bench data --out docs/benchmarks/data.md
 
 lint: setup ## style and types
 	$(RUN)/ruff check .
@@ -40,6 +48,6 @@ format: setup ## let ruff arrange the code
 	$(RUN)/ruff check --fix .
 	$(RUN)/ruff format .
 
-clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+clean: ## remove the virtual environments and caches
+	rm -rf $(VENV) $(WELL) .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,7 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-bench = typer.Typer(help="Measure: compiled solvers against their NumPy twins.", no_args_is_help=True)
+data = typer.Typer(help="Look at a dataset: what is in it, and whether it is whole.", no_args_is_help=True)
+app.add_typer(data, name="data")
+bench = typer.Typer(help="Measure: solvers, data.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 SystemArgument = Annotated[
@@ -111,6 +113,45 @@ def demo(out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path
     run_demo(out)
 
 
+@app.command()
+def generate(
+    out: Annotated[Path, typer.Option(help="Folder of the dataset; an interrupted run goes on there.")],
+    system: SystemArgument = None,
+    scale: Annotated[str | None, typer.Option(help="smoke (tiny grids), laptop (a tenth), or paper.")] = None,
+    count: Annotated[str | None, typer.Option(help="Trajectories per split, for example train=400,val=50.")] = None,
+    split: Annotated[list[str] | None, typer.Option(help="Only this split (may be given several times).")] = None,
+    dtype: Annotated[str, typer.Option(help="float32, or float16 for half the bytes.")] = "float32",
+    workers: Annotated[int | None, typer.Option(min=1, help="Trajectories solved at once (default: one per core).")] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a dask scheduler, or `local`.")] = None,
+    system_option: SystemOption = None,
+) -> None:
+    """Make a dataset of trajectories in The Well's layout."""
+    from hybridworld.app.datasets import generate_dataset
+
+    generate_dataset(chosen_system(system, system_option), out, scale, count, split, dtype, workers, dask)
+
+
+@data.command("info")
+def data_info(
+    root: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the dataset.")],
+    json: JsonOption = False,
+    pictures: Annotated[Path | None, typer.Option(help="Folder for a picture per split (default: DIR/pictures).")] = None,
+) -> None:
+    """Show what a dataset holds, with a picture per split; The Well's own datasets work too."""
+    from hybridworld.app.datasets import show_dataset
+
+    show_dataset(root, as_json=json, pictures=pictures)
+
+
+@data.command("verify")
+def data_verify(root: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the dataset.")]) -> None:
+    """Check every byte against the manifest, and every file against The Well's layout."""
+    from hybridworld.app.datasets import verify_dataset
+
+    if verify_dataset(root) > 0:
+        raise typer.Exit(1)
+
+
 @bench.command("solvers")
 def bench_solvers(
     system: SystemOption = None,
@@ -123,7 +164,27 @@ def bench_solvers(
     from hybridworld.app import timing
     from hybridworld.physics.registry import BUILT_IN, find_system
 
-    timing.show([find_system(name) for name in ([system] if system else BUILT_IN)], frames, repeats, as_json=json, out=out)
+    timing.show_solvers(
+        [find_system(name) for name in ([system] if system else BUILT_IN)], frames, repeats, as_json=json, out=out
+    )
+
+
+@bench.command("data")
+def bench_data(
+    system: SystemOption = None,
+    count: Annotated[int | None, typer.Option(min=4, help="Trajectories to measure on.")] = None,
+    dtype: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
+    workers: Annotated[int | None, typer.Option(min=1, help="Trajectories solved at once (default: one per core).")] = None,
+    json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+) -> None:
+    """Trajectories and training pairs per second, and the memory they take."""
+    from hybridworld.app import timing
+    from hybridworld.physics.registry import BUILT_IN, find_system
+
+    timing.show_data(
+        [find_system(name) for name in ([system] if system else BUILT_IN)], count, dtype, workers, as_json=json, out=out
+    )
 
 
 if __name__ == "__main__":

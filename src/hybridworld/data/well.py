@@ -5,19 +5,26 @@
     /scalars               the parameters of the dynamics  /t2_fields   always there, always empty
     /origin                ours: seed, initial-state kind and all else that was drawn, per trajectory
 
-A state vector has no grid: its channels are scalars on an axis `x` of length 1.
+A state vector has no grid: its channels are scalars on an axis `x` of length 1. The root attribute `hybridworld_spec`, ours as
+well, holds the StateSpec: neither that mark nor units, axial vectors and ranges have a place in the layout.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
 from hybridworld.physics.environment import Environment, Sample
-from hybridworld.physics.spec import StateSpec
+from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 
+BLOCK = 2**18
 BOUNDARY = {"periodic": "PERIODIC", "open": "OPEN", "wall": "WALL"}
+SPEC = "hybridworld_spec"
 
 
 def write_trajectories(
@@ -39,12 +46,33 @@ def write_trajectories(
             n_trajectories=len(states),
             split=split,
             solver_version=environment.version,
+            **{SPEC: spec_to_text(spec)},
         )
         _write_dimensions(file, spec, states.shape[1])
         _write_boundaries(file, spec)
         _write_scalars(file, spec, samples)
         _write_fields(file, spec, states, dtype)
         _write_origin(file, seeds, samples)
+
+
+def spec_to_text(spec: StateSpec) -> str:
+    """The spec as JSON."""
+    return json.dumps(asdict(spec), default=lambda number: number.item())
+
+
+def spec_from_text(text: str) -> StateSpec:
+    """Inverse of `spec_to_text`."""
+    parts = _tuples(json.loads(text))
+    for name, kind in (("fields", Field), ("axes", Axis), ("parameters", Parameter)):
+        parts[name] = tuple(kind(**part) for part in parts[name])
+    return StateSpec(**parts)
+
+
+def _tuples(value: Any) -> Any:
+    """JSON has lists where a spec has tuples."""
+    if isinstance(value, dict):
+        return {name: _tuples(part) for name, part in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _dimensions(spec: StateSpec) -> dict[str, np.ndarray]:
@@ -84,17 +112,24 @@ def _write_scalars(file: h5py.File, spec: StateSpec, samples: Sequence[Sample]) 
     group.attrs["field_names"] = file.attrs["simulation_parameters"] = np.array(names, dtype=h5py.string_dtype())
     for column, name in enumerate(names):
         values = np.array([sample.params[column] for sample in samples])
-        file.attrs[name] = values
+        # A row (lowest, highest): of fixed size, where an attribute holds 64 kB at most, and in two dimensions, so that
+        # WellDataset.to_xarray passes over it instead of replacing the values below.
+        file.attrs[name] = [[values.min(), values.max()]]
         _varying(group.create_dataset(name, data=values, dtype="f8"), sample=True, time=False)
 
 
 def _write_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: str) -> None:
     groups = [file.create_group(f"t{rank}_fields") for rank in range(3)]
     names: list[list[str]] = [[], [], []]
+    convert: Callable[[np.ndarray], np.ndarray] = partial(np.asarray, dtype=dtype)
+    if dtype == "float16":
+        from hybridworld.data.half import to_half as convert
 
     def write(rank: int, name: str, values: np.ndarray) -> None:
         names[rank].append(name)
-        dataset = groups[rank].create_dataset(name, data=values.astype(dtype))
+        dataset = groups[rank].create_dataset(name, values.shape, dtype)
+        for block in _blocks(values.shape):
+            dataset[block] = convert(values[block])
         dataset.attrs["dim_varying"] = [True] * max(len(spec.grid), 1)
         _varying(dataset, sample=True, time=True)
 
@@ -112,6 +147,16 @@ def _write_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: s
             write(1, field.name, np.moveaxis(values, 2, -1))
     for group, listed in zip(groups, names, strict=True):
         group.attrs["field_names"] = np.array(listed, dtype=h5py.string_dtype())
+
+
+def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
+    """Pieces (trajectories, frames) of about BLOCK values, which stay in the cache while they are rearranged and written."""
+    frame = int(np.prod(shape[2:]))
+    rows = max(BLOCK // (frame * shape[1]), 1)
+    frames = shape[1] if rows > 1 else max(BLOCK // frame, 1)
+    for row in range(0, shape[0], rows):
+        for start in range(0, shape[1], frames):
+            yield slice(row, row + rows), slice(start, start + frames)
 
 
 def _write_origin(file: h5py.File, seeds: Sequence[int], samples: Sequence[Sample]) -> None:

@@ -69,6 +69,7 @@ class Ball3D(Environment):
             frames=101,
             draw="position_z",
             parameters=(RESTITUTION, GRAVITY),
+            counts={"train": 1000, "val": 200, "test": 200, "ood-near": 200, "ood-far": 200},
         )
 
     @property

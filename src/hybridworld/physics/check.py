@@ -98,6 +98,8 @@ def _check_spec(spec: StateSpec) -> Iterator[str]:
         yield "Two parameters share a name."
     for parameter in spec.parameters:
         yield from _check_parameter(parameter)
+    if set(spec.counts) != set(SPLITS) or min(spec.counts.values()) < 1:
+        yield f"counts are {dict(spec.counts)}: give at least 1 trajectory for each of {', '.join(SPLITS)}."
     for regime, shares in spec.kinds.items():
         if regime not in REGIMES.values() or abs(sum(shares.values()) - 1) > 1e-12:
             yield f"The kinds of regime '{regime}' have shares that add up to {sum(shares.values()):g}, not to 1."

@@ -5,7 +5,7 @@ Everything else here is either derived from them or optional.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -61,6 +61,16 @@ class Environment(ABC):
     def conserved(self, states: np.ndarray, params: np.ndarray) -> Mapping[str, np.ndarray]:
         """Quantities that the dynamics keep (until something crosses the boundary or hits a wall): name -> (batch, ...)."""
         return {}
+
+    def record(self, states: np.ndarray, frames: int, params: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Whole trajectories from a batch of states, for storage: float32 (batch, channels, frames + 1, *grid).
+
+        They are put into `out` if that is given: new memory of that size costs as much as the solver.
+        """
+        whole = room_for(states, frames) if out is None else out
+        for frame, now in enumerate(self.trajectory(states, frames, params)):
+            whole[:, :, frame] = now
+        return whole
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -173,6 +183,26 @@ class Environment(ABC):
             f"{spec.name}: the solver left finite numbers in state {row}"
             f"{f' ({drawn})' if drawn else ''} at frame {frame}, t = {frame * spec.frame_step:g} {spec.time_unit}."
         )
+
+
+def room_for(states: np.ndarray, frames: int) -> np.ndarray:
+    """Memory for whole trajectories that begin at `states`."""
+    return np.empty((*states.shape[:2], frames + 1, *states.shape[2:]), np.float32)
+
+
+def record_with(
+    run: Callable[..., np.ndarray], environment: Environment, states: np.ndarray, frames: int, params: np.ndarray, out
+) -> np.ndarray:
+    """`record` for a kernel that saves frames as it goes: run(states, frames, params, saved) fills all but the first."""
+    whole = room_for(states, frames) if out is None else out
+    whole[:, :, 0] = states
+    for index in range(len(states)):
+        one = slice(index, index + 1)
+        last = run(states[one], frames, params[one], whole[one])
+        if not (np.isfinite(last).all() and np.isfinite(whole[index].sum())):
+            environment.solve(states[one], frames, params[one])  # says where and when
+            raise SolverFailure(f"{environment.spec.name}: a recorded trajectory holds values that are not finite.")
+    return whole
 
 
 def first_non_finite(values: np.ndarray) -> tuple[int, ...] | None:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Environment, Sample, describe_cell
+from hybridworld.physics.environment import Environment, Sample, describe_cell, record_with
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 from hybridworld.physics.symmetry import Symmetry, square_symmetries
 from hybridworld.physics.threads import over_trajectories
@@ -124,6 +124,7 @@ class Euler2D(Environment):
             draw="density",
             parameters=(BLAST_ENERGY, BACKGROUND_DENSITY, WALL_SHIFT),
             kinds=KINDS,
+            counts={"train": 500, "val": 100, "test": 100, "ood-near": 150, "ood-far": 150},
         )
 
     @property
@@ -188,13 +189,20 @@ class Euler2D(Environment):
             )
 
     def advance(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
+        return self._run(states, frames, params)
+
+    def record(self, states: np.ndarray, frames: int, params: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return record_with(self._run, self, states, frames, params, out)
+
+    def _run(self, states: np.ndarray, frames: int, params: np.ndarray, saved: np.ndarray | None = None) -> np.ndarray:
         from hybridworld.physics.kernels.euler2d import advance
 
         dx, dy = self.spec.spacing
         answer = states.astype(self.dtype)
 
         def work(index: int, threads: int) -> None:
-            final = advance(answer[index], frames, self.frame_step, dx, dy, GAMMA, CFL, threads)
+            room = None if saved is None else saved[index]
+            final = advance(answer[index], frames, self.frame_step, dx, dy, GAMMA, CFL, threads, room)
             answer[index] = np.nan if final is None else final
 
         over_trajectories(work, len(states), frames * states[0, 0].size)

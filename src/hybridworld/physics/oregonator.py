@@ -21,7 +21,7 @@ from math import ceil
 
 import numpy as np
 
-from hybridworld.physics.environment import Environment, Sample
+from hybridworld.physics.environment import Environment, Sample, record_with
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 from hybridworld.physics.symmetry import Symmetry, square_symmetries
 from hybridworld.physics.threads import over_trajectories
@@ -104,6 +104,7 @@ class Oregonator(Environment):
             draw="u",
             parameters=(EPS, F),
             kinds={"id": KINDS, "ood-near": KINDS, "ood-far": KINDS},
+            counts={"train": 1200, "val": 150, "test": 150, "ood-near": 250, "ood-far": 250},
         )
 
     @property
@@ -141,6 +142,12 @@ class Oregonator(Environment):
         return substeps, step / dx**2, step / dy**2
 
     def advance(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
+        return self._run(states, frames, params)
+
+    def record(self, states: np.ndarray, frames: int, params: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return record_with(self._run, self, states, frames, params, out)
+
+    def _run(self, states: np.ndarray, frames: int, params: np.ndarray, saved: np.ndarray | None = None) -> np.ndarray:
         from hybridworld.physics.kernels.oregonator import advance
 
         substeps, kx, ky = self._coefficients()
@@ -149,8 +156,8 @@ class Oregonator(Environment):
         def work(index: int, threads: int) -> None:
             eps, f = params[index]
             answer[index] = advance(
-                answer[index], frames, self.frame_step / 2, kx, ky, substeps, eps, f, Q,
-                NEWTON_STEPS, TOLERANCE[self.dtype], U_MAX, V_MAX, threads,
+                answer[index], frames, self.frame_step / 2, kx, ky, substeps, eps, f, Q, NEWTON_STEPS,
+                TOLERANCE[self.dtype], U_MAX, V_MAX, threads, None if saved is None else saved[index],
             )  # fmt: skip
 
         over_trajectories(work, len(states), frames * states[0, 0].size)

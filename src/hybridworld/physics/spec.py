@@ -90,6 +90,10 @@ class StateSpec:
     horizons: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     kinds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Regime -> how often each kind of initial state is drawn there."""
+    counts: Mapping[str, int] = field(
+        default_factory=lambda: {"train": 1000, "val": 100, "test": 100, "ood-near": 100, "ood-far": 100}
+    )
+    """Trajectories per split in a dataset of full size."""
 
     @property
     def channels(self) -> tuple[str, ...]:

@@ -38,9 +38,11 @@ class Symmetry:
             order = [*range(lead + 1), *(lead + 1 + axis for axis in self.axes)]
             flips = tuple(lead + 1 + axis for axis, sign in enumerate(self.signs) if sign < 0)
             states = np.flip(states.transpose(order), flips)
-        sources, signs = self._channels(spec)
-        turned = np.take(states, sources, axis=lead)
-        return turned * np.reshape(np.asarray(signs, states.dtype), (-1, *(1,) * len(spec.grid)))
+        image = np.empty(states.shape, states.dtype)
+        before, after = np.moveaxis(states, lead, 0), np.moveaxis(image, lead, 0)
+        for channel, (source, sign) in enumerate(zip(*self._channels(spec), strict=True)):
+            np.multiply(before[source], sign, out=after[channel, ...])
+        return image
 
     def _channels(self, spec: StateSpec) -> tuple[list[int], list[int]]:
         """For each channel of the image: the channel it comes from, and its sign."""

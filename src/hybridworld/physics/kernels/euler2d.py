@@ -126,8 +126,13 @@ def _close_rim(field, i):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _advance_strip(field, new, windows, windows_new, speeds, frames, frame_step, dx, dy, gamma, cfl, rank, size, barrier):
-    """`frames` frames of the rows of member `rank`. Returns how it ended, and the number of substeps."""
+def _advance_strip(
+    field, new, windows, windows_new, speeds, frames, frame_step, dx, dy, gamma, cfl, saved, rank, size, barrier
+):
+    """`frames` frames of the rows of member `rank`, each copied to `saved` if that has room for them.
+
+    Returns how it ended, and the number of substeps.
+    """
     rows, columns = field.shape[0] - 2, field.shape[2] - 2
     top, end = 1 + rows * rank // size, 1 + rows * (rank + 1) // size
     number = field.dtype.type  # float32 arithmetic stays in float32
@@ -144,7 +149,7 @@ def _advance_strip(field, new, windows, windows_new, speeds, frames, frame_step,
     speeds[0, rank, 0], speeds[0, rank, 1] = fastest[0].max(), fastest[1].max()
 
     steps = 0
-    for _ in range(frames):
+    for frame in range(frames):
         left = frame_step
         while left > 0:
             wait(barrier, size)
@@ -178,22 +183,30 @@ def _advance_strip(field, new, windows, windows_new, speeds, frames, frame_step,
                     fastest[1, j] = max(fastest[1, j], abs(new[i, V, j]) + new[i, A, j])
             speeds[steps % 2, rank, 0], speeds[steps % 2, rank, 1] = fastest[0].max(), fastest[1].max()
             field, new = new, field
+        for layer in range(len(saved)):
+            for i in range(top, end):
+                saved[layer, frame + 1, i - 1] = field[i, layer, 1:-1]
     return DONE, steps
 
 
-def advance(state, frames, frame_step, dx, dy, gamma, cfl, threads):
-    """One state (4, nx, ny) after `frames` frames of `frame_step`; None where the time step collapsed."""
+def advance(state, frames, frame_step, dx, dy, gamma, cfl, threads, saved=None):
+    """One state (4, nx, ny) after `frames` frames of `frame_step`; None where the time step collapsed.
+
+    `saved`: a float32 array (4, 1 + frames, nx, ny); its frames after the first are filled on the way.
+    """
     _, nx, ny = state.shape
     fields = np.empty((2, nx + 2, 8, ny + 2), state.dtype)
     fields[0, 1:-1, :4, 1:-1] = state.transpose(1, 0, 2)
     windows = np.empty((2, nx + 2, 2), np.int64)
     windows[0], windows[1] = (1, ny + 1), (ny + 1, 1)  # look everywhere at first; nothing found yet
     speeds = np.zeros((2, threads, 2))
+    saved = np.empty((0, 0, nx, ny), np.float32) if saved is None else saved
 
     def member(rank, size, barrier):
         return _advance_strip(
-            fields[0], fields[1], windows[0], windows[1], speeds, frames, frame_step, dx, dy, gamma, cfl, rank, size, barrier
-        )
+            fields[0], fields[1], windows[0], windows[1], speeds,
+            frames, frame_step, dx, dy, gamma, cfl, saved, rank, size, barrier,
+        )  # fmt: skip
 
     how, steps = run_team(member, threads)[0]
     return fields[steps % 2, 1:-1, :4, 1:-1].transpose(1, 0, 2) if how == DONE else None

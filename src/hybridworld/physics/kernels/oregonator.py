@@ -68,9 +68,12 @@ def _diffuse(above, row, below, new, kx, ky):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _advance_member(
-    u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, rank, size, barrier
+    u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, saved, rank, size, barrier
 ):
-    """`frames` frames, the part of member `rank`. The answer for u stands in `u` after an even number of frames."""
+    """`frames` frames, the part of member `rank`. The answer for u stands in `u` after an even number of frames.
+
+    Each frame is copied to `saved` if that has room for them.
+    """
     rows, columns = u.shape
     top, end = rows * rank // size, rows * (rank + 1) // size
     height = end - top + 2 * substeps
@@ -85,6 +88,9 @@ def _advance_member(
             if (frame > 0 or half == 1) and (frame < frames or half == 0):
                 for r in range(rank, rows, size):
                     _react(u[r], v[r], tau, eps, f, q, newton_steps, tolerance, u_max, v_max, u_old, v_old, moving)
+                    if half == 0 and len(saved) > 0:
+                        saved[0, frame, r] = u[r]
+                        saved[1, frame, r] = v[r]
         if frame == frames:
             break
         wait(barrier, size)
@@ -99,15 +105,20 @@ def _advance_member(
         u, u_next = u_next, u
 
 
-def advance(state, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, threads):
-    """One state (2, nx, ny) after `frames` frames. Per diffusion substep, kx = D dt / dx^2 and ky = D dt / dy^2."""
+def advance(state, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, threads, saved=None):
+    """One state (2, nx, ny) after `frames` frames. Per diffusion substep, kx = D dt / dx^2 and ky = D dt / dy^2.
+
+    `saved`: a float32 array (2, 1 + frames, nx, ny); its frames after the first are filled on the way.
+    """
     u, v = state.copy()
     u_next = np.empty_like(u)
+    saved = np.empty((0, 0, *u.shape), np.float32) if saved is None else saved
 
     def member(rank, size, barrier):
         _advance_member(
-            u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, rank, size, barrier
-        )
+            u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q,
+            newton_steps, tolerance, u_max, v_max, saved, rank, size, barrier,
+        )  # fmt: skip
 
     run_team(member, threads)
     return np.stack([u_next if frames % 2 else u, v])

@@ -1,0 +1,17 @@
+"""Numbers as people say them."""
+
+
+def size_in_words(count: float) -> str:
+    """For example `1.3 GB`."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def time_in_words(seconds: float) -> str:
+    """For example `3 minutes`."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

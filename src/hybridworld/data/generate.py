@@ -1,0 +1,219 @@
+"""Make a dataset that cannot be corrupted: solve, write aside, sync, hash, rename, note it in the manifest.
+
+Each shard is a pure function of the system, the split and its seeds, so whatever interrupts a run, the next one with the same
+arguments ends with the same bytes, on any number of workers, here or on a cluster.
+"""
+
+import errno
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from hybridworld.data.manifest import Manifest, move_into_place, sha256, sync, write_atomically
+from hybridworld.data.moments import moments, stats_yaml
+from hybridworld.data.plan import Plan, Shard
+from hybridworld.data.well import write_trajectories
+from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.physics.environment import Environment, Sample, room_for
+from hybridworld.physics.threads import thread_limit
+
+LOCK = ".lock"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+SPARE = 1.02  # of the bytes, for metadata
+
+
+class Finished(NamedTuple):
+    """A shard that stands aside on disk, safe but not yet renamed."""
+
+    shard: Shard
+    aside: Path
+    entry: dict[str, Any]
+
+
+def generate(
+    plan: Plan,
+    root: Path,
+    workers: int,
+    dask: str | None = None,
+    report: Callable[[Shard], None] = lambda shard: None,
+) -> Manifest:
+    """Make what the plan has and the directory lacks. `report` hears of each shard, also of those found done."""
+    check_room(plan, root)
+    root.mkdir(parents=True, exist_ok=True)
+    with only_one_in(root):
+        manifest = Manifest.load(root) or Manifest.of(plan)
+        manifest.check_fits(plan, root)
+        todo = [shard for shard in plan.shards if not manifest.has(shard, root)]
+        clear_asides(root)
+        for shard in plan.shards:
+            (root / shard.path).parent.mkdir(parents=True, exist_ok=True)
+            if manifest.has(shard, root):
+                report(shard)
+        manifest.save(root)
+        try:
+            with closing(_work(plan, root, todo, workers, dask)) as finished:
+                for done in finished:
+                    move_into_place(done.aside, root / done.shard.path)
+                    manifest.shards[str(done.shard.path)] = done.entry
+                    manifest.save(root)
+                    report(done.shard)
+            parts = [entry["moments"] for _, entry in sorted(manifest.shards.items()) if "moments" in entry]
+            if parts:
+                write_atomically(root / "stats.yaml", stats_yaml(plan.environment.spec, parts).encode())
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            made = sum(manifest.has(shard, root) for shard in plan.shards)
+            raise HybridWorldError(
+                f"Writing below {root} failed after {made} of {len(plan.shards)} shards ({error.strerror or error}): "
+                "make room and run the same command again, it goes on from there."
+            ) from error
+        finally:
+            clear_asides(root)
+    return manifest
+
+
+def clear_asides(root: Path) -> None:
+    """Delete what stands aside: shards that an interrupted run did not finish."""
+    for aside in root.rglob(".*.part"):
+        aside.unlink()
+
+
+@contextmanager
+def only_one_in(root: Path) -> Iterator[None]:
+    """Keep other generators out of a directory; the lock dies with its process."""
+    try:
+        with FileLock(root / LOCK, timeout=0):
+            yield
+    except Timeout as error:
+        raise InvalidInput(f"Another generator is at work in {root}: wait for it, or choose another folder.") from error
+
+
+def check_room(plan: Plan, root: Path) -> None:
+    """Raise if the disk cannot hold what the plan has and the directory lacks."""
+    manifest = Manifest.load(root)
+    here = sum(entry["bytes"] for entry in manifest.shards.values()) if manifest else 0
+    needed = int(SPARE * plan.nbytes) - here
+    existing = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    if needed > free:
+        raise InvalidInput(
+            f"The dataset needs {needed / 1e9:.1f} GB more, and the disk of {root} has {free / 1e9:.1f} GB free: "
+            "ask for fewer trajectories, for float16, or for another disk."
+        )
+
+
+def estimate_seconds(plan: Plan, workers: int) -> float:
+    """About how long the plan takes, from one trajectory of each of its splits (state vectors: from a batch)."""
+    environment, spec = plan.environment, plan.environment.spec
+    count = 1 if spec.grid else 64
+    make = {split: Shard(spec.name, split, 0, 0, count) for split in plan.counts}
+    record_shard(environment, next(iter(make.values())))  # compiles on the first run
+    seconds = 0.0
+    with thread_limit(1):
+        for split, shard in make.items():
+            began = time.perf_counter()
+            record_shard(environment, shard)
+            seconds += (time.perf_counter() - began) * plan.counts[split] / count
+    return seconds / workers
+
+
+_memory = threading.local()
+
+
+def record_shard(environment: Environment, shard: Shard) -> tuple[list[Sample], np.ndarray]:
+    """The samples of a shard's trajectories, and the trajectories (count, channels, frames, *grid).
+
+    The second lies in memory that the next call from the same thread uses again.
+    """
+    samples = [environment.initial(shard.split, seed) for seed in shard.seeds]
+    states = np.stack([sample.state for sample in samples])
+    params = np.stack([sample.params for sample in samples])
+    frames = environment.spec.frames - 1
+    room = getattr(_memory, "room", None)
+    if (
+        room is None
+        or room.shape[1:2] + room.shape[3:] != states.shape[1:]
+        or len(room) < len(states)
+        or room.shape[2] != frames + 1
+    ):
+        room = _memory.room = room_for(states, frames)
+    return samples, environment.record(states, frames, params, room[: len(states)])
+
+
+def write_shard(environment: Environment, shard: Shard, dtype: str, path: Path) -> dict[str, Any]:
+    """Write a shard's file; returns its entry in the manifest, without size and hash."""
+    samples, saved = record_shard(environment, shard)
+    write_trajectories(path, environment, shard.split, shard.seeds, samples, saved.swapaxes(1, 2), dtype)
+    entry: dict[str, Any] = {"split": shard.split, "first": shard.first, "count": shard.count}
+    return entry | ({"moments": moments(saved)} if shard.split == "train" else {})
+
+
+def shard_bytes(environment: Environment, shard: Shard, dtype: str) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of a shard's file, for a worker on another machine."""
+    with tempfile.TemporaryDirectory() as folder, thread_limit(1):
+        path = Path(folder) / "shard.hdf5"
+        entry = write_shard(environment, shard, dtype, path)
+        return path.read_bytes(), entry
+
+
+def seal(aside: Path, shard: Shard, entry: dict[str, Any]) -> Finished:
+    """Sync and hash a file that stands aside."""
+    with aside.open("rb") as file:
+        sync(file.fileno())
+    return Finished(shard, aside, {"sha256": sha256(aside), "bytes": aside.stat().st_size, **entry})
+
+
+def _work(plan: Plan, root: Path, todo: list[Shard], workers: int, dask: str | None) -> Generator[Finished]:
+    """Finished shards, in whatever order they come."""
+    if dask is None:
+        yield from _on_threads(plan, root, todo, workers)
+        return
+    from hybridworld.data.cluster import on_cluster
+
+    for shard, content, entry in on_cluster(dask, workers, shard_bytes, plan.environment, todo, plan.dtype):
+        aside = aside_of(root, shard)
+        aside.write_bytes(content)
+        yield seal(aside, shard, entry)
+
+
+def aside_of(root: Path, shard: Shard) -> Path:
+    """Where a shard stands until it is whole."""
+    path = root / shard.path
+    return path.with_name(f".{path.name}.part")
+
+
+def _on_threads(plan: Plan, root: Path, todo: list[Shard], workers: int) -> Iterator[Finished]:
+    """One thread per worker, each solving its trajectories one after the other; at most two shards per worker in the air."""
+    stop = threading.Event()
+
+    def make(shard: Shard) -> Finished | None:
+        if stop.is_set():
+            return None
+        with thread_limit(1):
+            aside = aside_of(root, shard)
+            return seal(aside, shard, write_shard(plan.environment, shard, plan.dtype, aside))
+
+    waiting = iter(todo)
+    pending: set[Future] = set()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            while True:
+                while len(pending) < 2 * workers and (shard := next(waiting, None)) is not None:
+                    pending.add(pool.submit(make, shard))
+                if not pending:
+                    return
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            stop.set()

@@ -1,0 +1,135 @@
+"""The manifest: which shards a dataset has, and the sha256 of each. What is not in it does not exist yet."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from hybridworld.data.plan import Plan, Shard
+from hybridworld.errors import InvalidInput
+
+FILE = "manifest.json"
+FORMAT = 1
+
+
+@dataclass
+class Manifest:
+    """What a dataset directory holds; saved after each shard, so an interrupted run loses no more than shards under way."""
+
+    system: str
+    solver_version: str
+    dtype: str
+    frames: int
+    grid: list[int]
+    shard_size: int
+    shards: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Path -> {sha256, bytes, split, first, count, moments}."""
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """The manifest of a dataset that has no shard yet."""
+        spec = plan.environment.spec
+        return cls(spec.name, plan.environment.version, plan.dtype, spec.frames, list(spec.grid), plan.shard_size)
+
+    @classmethod
+    def load(cls, root: Path) -> Self | None:
+        """The manifest in that directory, if there is one."""
+        path = root / FILE
+        if not path.exists():
+            return None
+        try:
+            content = json.loads(path.read_text())
+            if content.pop("format") != FORMAT:
+                raise InvalidInput(f"{path} has another format than {FORMAT}: it was written by another version.")
+            return cls(**content)
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(f"{path} is damaged ({type(error).__name__}: {error}).") from error
+
+    def save(self, root: Path) -> None:
+        """Replace the manifest on disk in one step."""
+        content = {"format": FORMAT, **asdict(self), "shards": dict(sorted(self.shards.items()))}
+        write_atomically(root / FILE, (json.dumps(content, indent=1) + "\n").encode())
+
+    def check_fits(self, plan: Plan, root: Path) -> None:
+        """Raise unless a run of this plan may go on in that directory."""
+        wanted = Manifest.of(plan)
+        for name in ("system", "solver_version", "dtype", "frames", "grid", "shard_size"):
+            here, there = getattr(self, name), getattr(wanted, name)
+            if here != there:
+                raise InvalidInput(
+                    f"{root} already holds a dataset with {name.replace('_', ' ')} {here}, and this run has {there}: "
+                    "choose another folder."
+                )
+        planned = {str(shard.path): shard for shard in plan.shards}
+        for path, entry in self.shards.items():
+            if entry["split"] in plan.counts and (path not in planned or entry["count"] > planned[path].count):
+                raise InvalidInput(
+                    f"{root} already holds more trajectories of split '{entry['split']}' than the "
+                    f"{plan.counts[entry['split']]} of this run: choose another folder."
+                )
+
+    def has(self, shard: Shard, root: Path) -> bool:
+        """Is this shard done, with just these trajectories, and its file there in its full length?"""
+        entry, path = self.shards.get(str(shard.path)), root / shard.path
+        return (
+            entry is not None
+            and (entry["first"], entry["count"]) == (shard.first, shard.count)
+            and path.is_file()
+            and path.stat().st_size == entry["bytes"]
+        )
+
+    def verify(self, root: Path) -> Iterator[tuple[str, str | None]]:
+        """Path and what is wrong with it (None: it is whole), file by file; then files that nobody knows."""
+        for path, entry in sorted(self.shards.items()):
+            yield path, fault_of(root / path, entry)
+        for stray in sorted((root / "data").rglob("*")):
+            name = stray.relative_to(root).as_posix()
+            if stray.is_file() and name not in self.shards:
+                unfinished = stray.suffix == ".part"
+                yield name, "is the rest of an interrupted run" if unfinished else "is not in the manifest"
+
+
+def fault_of(path: Path, entry: dict[str, Any]) -> str | None:
+    """What is wrong with a shard on disk."""
+    if not path.exists():
+        return "is missing"
+    if path.stat().st_size != entry["bytes"]:
+        return f"has {path.stat().st_size} bytes, the manifest says {entry['bytes']}"
+    if sha256(path) != entry["sha256"]:
+        return "does not have the sha256 of the manifest: its bytes have changed"
+    return None
+
+
+def sha256(path: Path) -> str:
+    """Of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_atomically(path: Path, content: bytes | memoryview) -> None:
+    """Replace a file so that at any moment either the old or the new one is there, whole."""
+    aside = path.with_name(f".{path.name}.part")
+    with aside.open("wb") as file:
+        file.write(content)
+        sync(file.fileno())
+    move_into_place(aside, path)
+
+
+def move_into_place(aside: Path, path: Path) -> None:
+    """Rename a file that is safe on disk, and make the rename safe too."""
+    aside.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        sync(directory)
+    finally:
+        os.close(directory)
+
+
+def sync(descriptor: int) -> None:
+    """Wait until the disk has it."""
+    os.fsync(descriptor)

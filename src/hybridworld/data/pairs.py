@@ -1,0 +1,157 @@
+"""What a surrogate learns from: a state, a horizon, the parameters, and the state that many frames later.
+
+Batch number k is a pure function of (seed, k): whoever resumes at batch k sees what an uninterrupted run would have seen.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count as count_from
+from typing import Protocol
+
+import numpy as np
+
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.spec import StateSpec
+from hybridworld.physics.symmetry import Symmetry
+
+
+class TrajectorySource(Protocol):
+    """Numbered trajectories of equal length, of which some are at hand at a time: a split on disk, or a solver at work."""
+
+    @property
+    def spec(self) -> StateSpec:
+        """What their states mean."""
+
+    @property
+    def frames(self) -> int:
+        """States per trajectory."""
+
+    def window(self, drawn: int) -> range:
+        """The trajectories at hand once `drawn` pairs were drawn; `params` and `read` are about these, until the next call."""
+
+    def params(self, trajectories: np.ndarray) -> np.ndarray:
+        """Parameters of the dynamics, float64 (batch, number of spec.params)."""
+
+    def read(self, trajectories: np.ndarray, frames: np.ndarray) -> np.ndarray:
+        """One state per pair (trajectory, frame), float32 (batch, channels, *grid), in memory that is the caller's."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """futures[i] = solution `horizons[i]` frames after states[i], for the dynamics with params[i]."""
+
+    states: np.ndarray  # float32 (batch, channels, *grid)
+    horizons: np.ndarray  # int64 (batch,), in frames
+    params: np.ndarray  # float32 (batch, number of spec.params)
+    futures: np.ndarray  # float32 (batch, channels, *grid)
+
+
+class Pairs:
+    """An endless sequence of random batches, each of which can be had by its number.
+
+    Trajectory, horizon and start are uniform. With `symmetries` (those of the environment) each pair is seen through a random
+    one of them; with `shifts` it is also moved by a random number of cells along the periodic axes, which is right wherever
+    the dynamics are the same everywhere. `shard` = (rank, world) is for `world` processes at once: rank takes the samples
+    rank, rank + world, ... of the batch that one process with a batch `world` times as large would have drawn.
+    """
+
+    def __init__(
+        self,
+        source: TrajectorySource,
+        batch: int = 8,
+        seed: int = 0,
+        horizons: Sequence[int] | None = None,
+        symmetries: Sequence[Symmetry] = (),
+        shifts: bool = False,
+        shard: tuple[int, int] = (0, 1),
+    ) -> None:
+        spec, (rank, world) = source.spec, shard
+        ladder = tuple(spec.horizons if horizons is None else horizons)
+        if batch < 1:
+            raise InvalidInput(f"The batch size is {batch}: it must be at least 1.")
+        if seed < 0:
+            raise InvalidInput(f"The seed is {seed}: it must be 0 or more.")
+        if not ladder or min(ladder) < 1 or max(ladder) >= source.frames:
+            raise InvalidInput(
+                f"The horizons are {', '.join(map(str, ladder)) or 'none'}: with {source.frames} frames per trajectory "
+                f"they must be among 1 to {source.frames - 1}."
+            )
+        if not 0 <= rank < world:
+            raise InvalidInput(f"The shard is {rank} of {world}: the rank must be among 0 to {world - 1}.")
+        for each in symmetries:
+            if len(each.axes) != len(spec.axes) or (spec.grid and tuple(spec.grid[axis] for axis in each.axes) != spec.grid):
+                raise InvalidInput(f"The symmetry {each.name} does not map the grid {spec.grid} of {spec.name} onto itself.")
+        self.source, self.seed, self.horizons = source, seed, np.array(ladder)
+        self.symmetries = tuple(symmetries)
+        self.shifted = [axis for axis, each in enumerate(spec.axes) if each.boundary == "periodic" and spec.grid and shifts]
+        self._size, self._mine = batch * world, slice(rank, None, world)
+        self._one_at_a_time = threading.Lock()  # a source has one window
+
+    def batch(self, number: int) -> Batch:
+        """Batch number 0, 1, 2 ..."""
+        if number < 0:
+            raise InvalidInput(f"The batch number is {number}: it must be 0 or more.")
+        spec, frames, size = self.source.spec, self.source.frames, self._size
+        rng = np.random.default_rng([self.seed, number])
+        with self._one_at_a_time:
+            window = self.source.window(number * size)
+            # All processes draw for all of them; what augments comes last, so that it leaves the choice of pairs alone.
+            trajectories = rng.integers(window.start, window.stop, size)[self._mine]
+            horizons = rng.choice(self.horizons, size)
+            starts = rng.integers(0, frames - horizons)[self._mine]
+            horizons = horizons[self._mine]
+            turns = rng.integers(max(len(self.symmetries), 1), size=size)[self._mine]
+            shifts = rng.integers(0, [spec.grid[axis] for axis in self.shifted], (size, len(self.shifted)))[self._mine]
+            params = self.source.params(trajectories)
+            both = self.source.read(np.tile(trajectories, 2), np.concatenate([starts, starts + horizons]))
+        self._turn(both, np.tile(turns, 2))
+        self._shift(both, np.tile(shifts, (2, 1)))
+        return Batch(both[: len(starts)], horizons, params.astype(np.float32), both[len(starts) :])
+
+    def batches(self, start: int = 0, prefetch: int = 2) -> Iterator[Batch]:
+        """Batches start, start + 1 ... without end; a thread prepares the next `prefetch` of them until the iterator is closed.
+
+        Its `close` (or `contextlib.closing`) ends the thread; so does an error, which is raised here.
+        """
+        if prefetch < 1:
+            yield from map(self.batch, count_from(start))
+            return
+        with ThreadPoolExecutor(1, "pairs") as thread:
+            try:
+                ahead = deque(thread.submit(self.batch, number) for number in range(start, start + prefetch))
+                for number in count_from(start + prefetch):
+                    ready = ahead.popleft().result()
+                    ahead.append(thread.submit(self.batch, number))
+                    yield ready
+            finally:
+                thread.shutdown(cancel_futures=True)
+
+    def _turn(self, states: np.ndarray, turns: np.ndarray) -> None:
+        """Map each state by its symmetry, in place: all states of one symmetry at once."""
+        for number, symmetry in enumerate(self.symmetries):
+            rows = np.flatnonzero(turns == number)
+            if len(rows):
+                states[rows] = symmetry.apply(self.source.spec, states[rows])
+
+    def _shift(self, states: np.ndarray, shifts: np.ndarray) -> None:
+        """Move each state (channels, *grid) around the periodic axes, in place."""
+        if self.shifted:
+            for state, shift in zip(states, shifts.tolist(), strict=True):
+                state[:] = np.roll(state, shift, [1 + axis for axis in self.shifted])
+
+
+def evaluation_pairs(source: TrajectorySource, horizon: int, count: int, seed: int) -> Batch:
+    """The same `count` pairs at each call: trajectories in turn, so that all serve equally often, at uniform starts."""
+    if not 1 <= horizon < source.frames:
+        raise InvalidInput(f"The horizon is {horizon}: with {source.frames} frames it must be among 1 to {source.frames - 1}.")
+    if count < 1:
+        raise InvalidInput(f"The number of pairs is {count}: it must be at least 1.")
+    window = source.window(0)
+    trajectories = window.start + np.arange(count) % len(window)
+    starts = np.random.default_rng(seed).integers(0, source.frames - horizon, count)
+    params = source.params(trajectories).astype(np.float32)
+    states, futures = (source.read(trajectories, frames) for frames in (starts, starts + horizon))
+    return Batch(states, np.full(count, horizon), params, futures)
