@@ -102,7 +102,7 @@ def deadly(function):
         return result
     return call
 
-for module, name in ((Path, "replace"), (os, "fsync"), (generation, "write_trajectories"), (generation, "sha256"),
+for module, name in ((Path, "replace"), (os, "fsync"), (generation, "file_image"), (generation, "_write"),
                      (manifest, "write_atomically"), (generation, "write_atomically")):
     setattr(module, name, deadly(getattr(module, name)))
 generation.generate(planning.Plan(Decay(), counts), root, workers=2)
@@ -110,7 +110,7 @@ generation.generate(planning.Plan(Decay(), counts), root, workers=2)
 
 
 def test_sigkill_at_any_step_costs_nothing(whole, tmp_path):
-    """A run is killed before and after random writes, syncs, hashes and renames, again and again, until one is through."""
+    """A run is killed before and after random writes, syncs and renames, again and again, until one is through."""
     root, chance = tmp_path / "killed", random.Random(7)
     environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
     kills = 0

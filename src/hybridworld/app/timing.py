@@ -86,7 +86,8 @@ def show_data(
         f"{dtype} trajectories; workers solve one trajectory at a time each. `solver alone` records every frame in memory; "
         "`to disk` adds the HDF5 file, fsync and sha256. Pairs are augmented, in batches of 8 (128 state vectors). The U-Net's "
         "rate is an upper bound: three times its forward arithmetic at the rate of a large matrix product here. Memory is "
-        "that of a fresh process beyond its start, for some trajectories and for four times as many.",
+        "that of a fresh process beyond its start, for some trajectories and for four times as many; splits below 256 MB are "
+        "loaded whole. Files are written past the system's cache, so pairs come from a cold disk.",
         as_json,
         out,
     )

@@ -5,23 +5,25 @@ arguments ends with the same bytes, on any number of workers, here or on a clust
 """
 
 import errno
+import hashlib
+import mmap
+import os
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from filelock import FileLock, Timeout
 
-from hybridworld.data.manifest import Manifest, move_into_place, sha256, sync, write_atomically
+from hybridworld.data.manifest import Manifest, move_into_place, sync, write_atomically
 from hybridworld.data.moments import moments, stats_yaml
 from hybridworld.data.plan import Plan, Shard
-from hybridworld.data.well import write_trajectories
+from hybridworld.data.well import file_image
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment, Sample, room_for
 from hybridworld.physics.threads import thread_limit
@@ -29,6 +31,7 @@ from hybridworld.physics.threads import thread_limit
 LOCK = ".lock"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SPARE = 1.02  # of the bytes, for metadata
+PAGE, CHUNK = mmap.PAGESIZE, 2**24
 
 
 class Finished(NamedTuple):
@@ -127,7 +130,7 @@ def estimate_seconds(plan: Plan, workers: int) -> float:
     return seconds / workers
 
 
-_memory = threading.local()
+_memory = threading.local()  # what a worker uses again for each shard: new memory of that size costs as much as the solver
 
 
 def record_shard(environment: Environment, shard: Shard) -> tuple[list[Sample], np.ndarray]:
@@ -140,37 +143,63 @@ def record_shard(environment: Environment, shard: Shard) -> tuple[list[Sample], 
     params = np.stack([sample.params for sample in samples])
     frames = environment.spec.frames - 1
     room = getattr(_memory, "room", None)
-    if (
-        room is None
-        or room.shape[1:2] + room.shape[3:] != states.shape[1:]
-        or len(room) < len(states)
-        or room.shape[2] != frames + 1
-    ):
+    if room is None or len(room) < len(states) or room[:1].shape != room_for(states[:1], frames).shape:
         room = _memory.room = room_for(states, frames)
     return samples, environment.record(states, frames, params, room[: len(states)])
 
 
-def write_shard(environment: Environment, shard: Shard, dtype: str, path: Path) -> dict[str, Any]:
-    """Write a shard's file; returns its entry in the manifest, without size and hash."""
+def image_memory(size: int) -> np.ndarray:
+    """Bytes that begin at a page and have room for whole pages, as direct writing asks for."""
+    image = getattr(_memory, "image", None)
+    if image is None or image.size < size:
+        image = _memory.image = np.frombuffer(mmap.mmap(-1, -(-size // PAGE) * PAGE), np.uint8)
+    return image[:size]
+
+
+def make_shard(environment: Environment, shard: Shard, dtype: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """The bytes of a shard's file (in memory that is used again), and its entry in the manifest without size and hash."""
     samples, saved = record_shard(environment, shard)
-    write_trajectories(path, environment, shard.split, shard.seeds, samples, saved.swapaxes(1, 2), dtype)
+    image = file_image(environment, shard.split, shard.seeds, samples, saved.swapaxes(1, 2), dtype, image_memory)
     entry: dict[str, Any] = {"split": shard.split, "first": shard.first, "count": shard.count}
-    return entry | ({"moments": moments(saved)} if shard.split == "train" else {})
+    return image, entry | ({"moments": moments(saved)} if shard.split == "train" else {})
 
 
 def shard_bytes(environment: Environment, shard: Shard, dtype: str) -> tuple[bytes, dict[str, Any]]:
-    """The bytes of a shard's file, for a worker on another machine."""
-    with tempfile.TemporaryDirectory() as folder, thread_limit(1):
-        path = Path(folder) / "shard.hdf5"
-        entry = write_shard(environment, shard, dtype, path)
-        return path.read_bytes(), entry
+    """The same for a worker on another machine."""
+    with thread_limit(1):
+        image, entry = make_shard(environment, shard, dtype)
+        return image.tobytes(), entry
 
 
-def seal(aside: Path, shard: Shard, entry: dict[str, Any]) -> Finished:
-    """Sync and hash a file that stands aside."""
-    with aside.open("rb") as file:
-        sync(file.fileno())
-    return Finished(shard, aside, {"sha256": sha256(aside), "bytes": aside.stat().st_size, **entry})
+def seal(root: Path, shard: Shard, content: memoryview, entry: dict[str, Any]) -> Finished:
+    """Write a shard's bytes aside, down to the disk, and hash them."""
+    path = root / shard.path
+    aside = path.with_name(f".{path.name}.part")
+    write_through(aside, content)
+    return Finished(shard, aside, {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), **entry})
+
+
+def write_through(path: Path, content: memoryview) -> None:
+    """Write a file down to the disk: past the system's cache if content lies in `image_memory`, which spares a copy."""
+    plain = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    image = getattr(_memory, "image", None)
+    if image is not None and np.shares_memory(image[:1], np.frombuffer(content, np.uint8)[:1]):
+        with suppress(OSError, AttributeError):  # not every system can; what is really wrong comes up below
+            _write(path, plain | os.O_DIRECT, image[: -(-len(content) // PAGE) * PAGE].data, len(content))
+            return
+    _write(path, plain, content, len(content))
+
+
+def _write(path: Path, flags: int, content: memoryview, size: int) -> None:
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        done = 0
+        while done < len(content):
+            done += os.pwrite(descriptor, content[done : done + CHUNK], done)
+        os.ftruncate(descriptor, size)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _work(plan: Plan, root: Path, todo: list[Shard], workers: int, dask: str | None) -> Generator[Finished]:
@@ -181,34 +210,26 @@ def _work(plan: Plan, root: Path, todo: list[Shard], workers: int, dask: str | N
     from hybridworld.data.cluster import on_cluster
 
     for shard, content, entry in on_cluster(dask, workers, shard_bytes, plan.environment, todo, plan.dtype):
-        aside = aside_of(root, shard)
-        aside.write_bytes(content)
-        yield seal(aside, shard, entry)
-
-
-def aside_of(root: Path, shard: Shard) -> Path:
-    """Where a shard stands until it is whole."""
-    path = root / shard.path
-    return path.with_name(f".{path.name}.part")
+        yield seal(root, shard, memoryview(content), entry)
 
 
 def _on_threads(plan: Plan, root: Path, todo: list[Shard], workers: int) -> Iterator[Finished]:
-    """One thread per worker, each solving its trajectories one after the other; at most two shards per worker in the air."""
+    """Workers that solve one trajectory after the other, and one more for when another waits for the disk."""
     stop = threading.Event()
 
     def make(shard: Shard) -> Finished | None:
         if stop.is_set():
             return None
         with thread_limit(1):
-            aside = aside_of(root, shard)
-            return seal(aside, shard, write_shard(plan.environment, shard, plan.dtype, aside))
+            image, entry = make_shard(plan.environment, shard, plan.dtype)
+            return seal(root, shard, image.data, entry)
 
     waiting = iter(todo)
     pending: set[Future] = set()
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers + 1) as pool:
         try:
             while True:
-                while len(pending) < 2 * workers and (shard := next(waiting, None)) is not None:
+                while len(pending) < 2 * (workers + 1) and (shard := next(waiting, None)) is not None:
                     pending.add(pool.submit(make, shard))
                 if not pending:
                     return

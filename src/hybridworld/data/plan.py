@@ -10,7 +10,7 @@ from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import SPLITS
 
-SHARD_BYTES = 128 * 2**20
+SHARD_BYTES = 64 * 2**20
 LARGEST_SHARD = 1000  # trajectories
 DTYPES = ("float32", "float16")
 

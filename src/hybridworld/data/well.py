@@ -10,11 +10,11 @@ well, holds the StateSpec: neither that mark nor units, axial vectors and ranges
 """
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -23,6 +23,7 @@ from hybridworld.physics.environment import Environment, Sample
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 
 BLOCK = 2**18
+ALIGNED = 2**16  # bytes: larger fields begin at a page, for those who map them
 BOUNDARY = {"periodic": "PERIODIC", "open": "OPEN", "wall": "WALL"}
 SPEC = "hybridworld_spec"
 
@@ -37,22 +38,47 @@ def write_trajectories(
     dtype: str = "float32",
 ) -> None:
     """Write states (trajectory, time, channels, *grid) with all that is known about their origin."""
+    path.write_bytes(file_image(environment, split, seeds, samples, states, dtype).data)
+
+
+def file_image(
+    environment: Environment,
+    split: str,
+    seeds: Sequence[int],
+    samples: Sequence[Sample],
+    states: np.ndarray,
+    dtype: str = "float32",
+    memory: Callable[[int], np.ndarray] | None = None,
+) -> np.ndarray:
+    """The bytes of such a file, in `memory(size)` or in memory of their own.
+
+    HDF5 writes a skeleton with empty places for the fields, and the states go straight to their places: no second copy of
+    them is made on the way to the disk, and they are hashed where they are.
+    """
     spec = environment.spec
-    with h5py.File(path, "w") as file:
-        file.attrs.update(
-            dataset_name=spec.name,
-            grid_type="cartesian",
-            n_spatial_dims=max(len(spec.grid), 1),
-            n_trajectories=len(states),
-            split=split,
-            solver_version=environment.version,
-            **{SPEC: spec_to_text(spec)},
-        )
-        _write_dimensions(file, spec, states.shape[1])
-        _write_boundaries(file, spec)
-        _write_scalars(file, spec, samples)
-        _write_fields(file, spec, states, dtype)
-        _write_origin(file, seeds, samples)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "skeleton.hdf5"
+        with h5py.File(path, "w", alignment_threshold=ALIGNED, alignment_interval=4096) as file:
+            file.attrs.update(
+                dataset_name=spec.name,
+                grid_type="cartesian",
+                n_spatial_dims=max(len(spec.grid), 1),
+                n_trajectories=len(states),
+                split=split,
+                solver_version=environment.version,
+                **{SPEC: spec_to_text(spec)},
+            )
+            _write_dimensions(file, spec, states.shape[1])
+            _write_boundaries(file, spec)
+            _write_scalars(file, spec, samples)
+            _write_origin(file, seeds, samples)
+            places = _place_fields(file, spec, states, dtype)
+        size = path.stat().st_size
+        image = memory(size) if memory else np.empty(size, np.uint8)
+        _read_around(path, places, image)
+    for start, room, values in places:
+        _fill(image[start : start + room.nbytes].view(dtype).reshape(room.shape), values)
+    return image
 
 
 def spec_to_text(spec: StateSpec) -> str:
@@ -118,20 +144,26 @@ def _write_scalars(file: h5py.File, spec: StateSpec, samples: Sequence[Sample]) 
         _varying(group.create_dataset(name, data=values, dtype="f8"), sample=True, time=False)
 
 
-def _write_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: str) -> None:
+class _Room(NamedTuple):
+    """The shape of a field in the file, and its bytes."""
+
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def _place_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: str) -> list[tuple[int, _Room, np.ndarray]]:
+    """Make the datasets without their values: where each begins in the file, its room, and the view of the states it gets."""
     groups = [file.create_group(f"t{rank}_fields") for rank in range(3)]
     names: list[list[str]] = [[], [], []]
-    convert: Callable[[np.ndarray], np.ndarray] = partial(np.asarray, dtype=dtype)
-    if dtype == "float16":
-        from hybridworld.data.half import to_half as convert
+    places = []
 
-    def write(rank: int, name: str, values: np.ndarray) -> None:
+    def place(rank: int, name: str, values: np.ndarray) -> None:
         names[rank].append(name)
         dataset = groups[rank].create_dataset(name, values.shape, dtype)
-        for block in _blocks(values.shape):
-            dataset[block] = convert(values[block])
         dataset.attrs["dim_varying"] = [True] * max(len(spec.grid), 1)
         _varying(dataset, sample=True, time=True)
+        dataset[(0,) * dataset.ndim] = 0  # HDF5 gives a dataset its place when it is first written to
+        places.append((dataset.id.get_offset(), _Room(dataset.shape, dataset.nbytes), values))
 
     channel = 0
     for field in spec.fields:
@@ -140,13 +172,33 @@ def _write_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: s
         channel += len(components)
         if not spec.grid:
             for index, name in enumerate(components):
-                write(0, name, values[:, :, index, None])
+                place(0, name, values[:, :, index, None])
         elif field.kind == "scalar":
-            write(0, field.name, values[:, :, 0])
+            place(0, field.name, values[:, :, 0])
         else:
-            write(1, field.name, np.moveaxis(values, 2, -1))
+            place(1, field.name, np.moveaxis(values, 2, -1))
     for group, listed in zip(groups, names, strict=True):
         group.attrs["field_names"] = np.array(listed, dtype=h5py.string_dtype())
+    return places
+
+
+def _read_around(path: Path, places: list[tuple[int, _Room, np.ndarray]], image: np.ndarray) -> None:
+    """Copy the file to the image, except for the places of the fields."""
+    position = 0
+    with path.open("rb") as file:
+        for start, end in [*sorted((start, start + room.nbytes) for start, room, _ in places), (image.size, image.size)]:
+            file.seek(position)
+            file.readinto(image[position:start].data)
+            position = end
+
+
+def _fill(room: np.ndarray, values: np.ndarray) -> None:
+    """room[:] = values, piece by piece."""
+    convert: Callable[[np.ndarray], np.ndarray] = np.asarray
+    if room.dtype == np.float16:
+        from hybridworld.data.half import to_half as convert
+    for block in _blocks(values.shape):
+        room[block] = convert(values[block])
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:

@@ -24,6 +24,7 @@ UNET_FLOP_PER_CELL = 3 * 42e9 / 256**2
 """Training the paper's U-Net on one sample: a forward pass of 42 GFLOP on 256 x 256 cells, and twice that backward."""
 
 BATCH = {True: 8, False: 128}  # on a grid, and of state vectors
+SHARDS = 16  # per worker: enough for its memory to be warm
 GROWTH = 4  # memory is measured for some trajectories and for so many times as many
 
 
@@ -54,7 +55,7 @@ class DataTiming:
 def time_data(environment: Environment, count: int | None, workers: int, dtype: str, tell: Callable[[str], None]) -> DataTiming:
     """Measure on `count` train trajectories; `tell` hears what is being measured."""
     spec = environment.spec
-    count = count or (24 if spec.grid else 4000)
+    count = count or SHARDS * workers * Plan(environment, {"train": 1}, dtype).shard_size
     plan = Plan(environment, {"train": count}, dtype)
     tell("warm-up")
     estimate_seconds(plan, workers)
@@ -73,7 +74,7 @@ def time_data(environment: Environment, count: int | None, workers: int, dtype: 
         with Stream(environment) as stream:
             streamed = _pairs_rate(environment, stream)
         tell("memory of generation")
-        small = workers * plan.shard_size
+        small = 2 * (workers + 1) * plan.shard_size
         large = GROWTH * small
         generation = [peak_memory(_generate_aside, environment, n, workers, dtype) for n in (small, large)]
         tell("memory of loading")
