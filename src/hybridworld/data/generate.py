@@ -214,15 +214,15 @@ def _work(plan: Plan, root: Path, todo: list[Shard], workers: int, dask: str | N
 
 
 def _on_threads(plan: Plan, root: Path, todo: list[Shard], workers: int) -> Iterator[Finished]:
-    """Workers that solve one trajectory after the other, and one more for when another waits for the disk."""
-    stop = threading.Event()
+    """At most `workers` shards are solved at a time; one more thread hashes, or waits for the disk, meanwhile."""
+    stop, solving = threading.Event(), threading.Semaphore(workers)
 
     def make(shard: Shard) -> Finished | None:
-        if stop.is_set():
-            return None
-        with thread_limit(1):
+        with solving, thread_limit(1):
+            if stop.is_set():
+                return None
             image, entry = make_shard(plan.environment, shard, plan.dtype)
-            return seal(root, shard, image.data, entry)
+        return seal(root, shard, image.data, entry)
 
     waiting = iter(todo)
     pending: set[Future] = set()
