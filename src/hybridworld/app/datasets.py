@@ -71,17 +71,17 @@ def show_dataset(root: Path, as_json: bool, pictures: Path | None) -> None:
     if dataset.ignored:
         console.print(f"  not part of the state: {', '.join(dataset.ignored)}", soft_wrap=True)
     table = Table(box=None, header_style="dim", padding=(0, 0, 0, 2))
-    for header in ("split", "trajectories", "size", *(parameter.name for parameter in spec.params), "picture"):
+    for header in ("split", "trajectories", "size", *(parameter.name for parameter in spec.params)):
         table.add_column(header)
     folder = pictures or root / "pictures"
     folder.mkdir(parents=True, exist_ok=True)
     for split in dataset.splits:
-        path = folder / f"{split}.png"
-        draw_trajectory(spec, dataset.trajectory(split, 0), f"{spec.name}, {split} 0", path)
+        draw_trajectory(spec, dataset.trajectory(split, 0), f"{spec.name}, {split} 0", folder / f"{split}.png")
         values = dataset.params(split)
         ranges = [f"{low:.3g}..{high:.3g}" for low, high in zip(values.min(axis=0), values.max(axis=0), strict=True)]
-        table.add_row(split, str(dataset.count(split)), size_in_words(dataset.nbytes(split)), *ranges, str(path))
+        table.add_row(split, str(dataset.count(split)), size_in_words(dataset.nbytes(split)), *ranges)
     console.print(table)
+    console.print(f"  a picture per split: {folder}", soft_wrap=True)
 
 
 def describe(dataset: Dataset, manifest: Manifest | None) -> dict[str, object]:
