@@ -77,7 +77,12 @@ def file_image(
         image = memory(size) if memory else np.empty(size, np.uint8)
         _read_around(path, places, image)
     for start, room, values in places:
-        _fill(image[start : start + room.nbytes].view(dtype).reshape(room.shape), values)
+        whole = image[start : start + room.nbytes].view(dtype).reshape(room.shape)
+        if room.vector:  # component by component: a copy with an inner loop of two steps takes three times as long
+            for part, component in zip(np.moveaxis(whole, -1, 0), np.moveaxis(values, -1, 0), strict=True):
+                _fill(part, component)
+        else:
+            _fill(whole, values)
     return image
 
 
@@ -145,10 +150,11 @@ def _write_scalars(file: h5py.File, spec: StateSpec, samples: Sequence[Sample]) 
 
 
 class _Room(NamedTuple):
-    """The shape of a field in the file, and its bytes."""
+    """The shape of a field in the file, its bytes, and whether its last axis is that of a vector's components."""
 
     shape: tuple[int, ...]
     nbytes: int
+    vector: bool
 
 
 def _place_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: str) -> list[tuple[int, _Room, np.ndarray]]:
@@ -163,7 +169,7 @@ def _place_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: s
         dataset.attrs["dim_varying"] = [True] * max(len(spec.grid), 1)
         _varying(dataset, sample=True, time=True)
         dataset[(0,) * dataset.ndim] = 0  # HDF5 gives a dataset its place when it is first written to
-        places.append((dataset.id.get_offset(), _Room(dataset.shape, dataset.nbytes), values))
+        places.append((dataset.id.get_offset(), _Room(dataset.shape, dataset.nbytes, rank == 1), values))
 
     channel = 0
     for field in spec.fields:
