@@ -11,6 +11,7 @@ import pytest
 
 import hybridworld as hw
 from hybridworld.data import dataset as module
+from hybridworld.data import well_file
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.well import SPEC, spec_from_text, spec_to_text, write_trajectories
 from hybridworld.errors import InvalidInput
@@ -62,7 +63,7 @@ def test_contiguous_files_are_never_opened_again_by_hdf5(env, tmp_path, monkeypa
     write_dataset(tmp_path, env, {"train": ("train", 3)}, FRAMES)
     monkeypatch.setattr(module, "IN_MEMORY", 0)
     dataset = Dataset(tmp_path)
-    monkeypatch.setattr(module.h5py, "File", None)
+    monkeypatch.setattr(well_file.h5py, "File", None)
     assert dataset.read("train", *pairs_of(3, FRAMES)).shape == (40, *env.spec.shape)
 
 
@@ -158,11 +159,11 @@ def test_many_threads_and_a_fork_read_the_same(tmp_path, monkeypatch):
 
 def test_more_files_than_may_be_open(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "IN_MEMORY", 0)
-    monkeypatch.setattr(module, "_mapped", module.lru_cache(2)(module._mapped.__wrapped__))
+    monkeypatch.setattr(well_file, "_mapped", well_file.lru_cache(2)(well_file._mapped.__wrapped__))
     states, _ = write_dataset(tmp_path, ENVIRONMENTS["ball3d"], {"train": ("train", 9)}, FRAMES, per_file=1)["train"]
     trajectories, frames = pairs_of(9, FRAMES)
     np.testing.assert_array_equal(Dataset(tmp_path).read("train", trajectories, frames), states[trajectories, frames])
-    assert module._mapped.cache_info().currsize == 2
+    assert well_file._mapped.cache_info().currsize == 2
 
 
 def drop_attribute(item, name):
