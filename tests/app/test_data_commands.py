@@ -77,10 +77,12 @@ def test_a_users_own_system_makes_a_dataset(tmp_path):
         (["generate", "ball3d", "--out", "d", "--dtype", "int8"], "dtype is 'int8'"),
         (["generate", "oregonator", "--out", "d", "--count", "train=100000000"], "GB free"),
         (["generate", "ball3d", "--out", "d", "--scale", "smoke", "--dask", "tcp://127.0.0.1:1"], "No dask scheduler answers"),
+        (["generate", "ball3d", "--out", "taken", "--scale", "smoke"], "File exists: 'taken'"),
         (["data", "info", "nowhere"], "nowhere"),
         (["data", "verify", "nowhere"], "holds no dataset"),
     ],
 )
 def test_bad_input_ends_with_one_sentence(arguments, words, tmp_path):
+    (tmp_path / "taken").write_text("")
     code, _, err = run(*arguments, cwd=tmp_path)
     assert code == 1 and words in err.splitlines()[-1] and "Traceback" not in err

@@ -51,7 +51,7 @@ def main() -> None:
     """Run the command; what a user can mend ends with one sentence and exit code 1."""
     try:
         app()
-    except HybridWorldError as error:
+    except (HybridWorldError, FileExistsError, NotADirectoryError, PermissionError) as error:  # the last three name their path
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(1)
 

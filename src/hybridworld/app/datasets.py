@@ -14,7 +14,7 @@ from hybridworld.data.format_check import format_faults
 from hybridworld.data.generate import check_room, estimate_seconds, generate
 from hybridworld.data.manifest import Manifest
 from hybridworld.data.plan import Plan, at_scale, parse_counts
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_count
 
@@ -49,7 +49,7 @@ def generate_dataset(
         try:
             generate(plan, root, workers, dask, lambda shard: bar.advance(task, shard.count))
         except KeyboardInterrupt:
-            raise InvalidInput("Interrupted: run the same command again, it goes on from there.") from None
+            raise HybridWorldError("Interrupted: run the same command again, it goes on from there.") from None
     Console(highlight=False).print(f"{total} trajectories in {root}. Next: hybridworld data info {root}", soft_wrap=True)
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from filelock import FileLock, Timeout
 
-from hybridworld.data.manifest import Manifest, move_into_place, sync, write_atomically
+from hybridworld.data.manifest import Manifest, move_into_place, write_atomically
 from hybridworld.data.moments import moments, stats_yaml
 from hybridworld.data.plan import Plan, Shard
 from hybridworld.data.well import file_image
@@ -197,7 +197,7 @@ def _write(path: Path, flags: int, content: memoryview, size: int) -> None:
         while done < len(content):
             done += os.pwrite(descriptor, content[done : done + CHUNK], done)
         os.ftruncate(descriptor, size)
-        sync(descriptor)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -111,12 +111,13 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_atomically(path: Path, content: bytes | memoryview) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file so that at any moment either the old or the new one is there, whole."""
     aside = path.with_name(f".{path.name}.part")
     with aside.open("wb") as file:
         file.write(content)
-        sync(file.fileno())
+        file.flush()
+        os.fsync(file.fileno())
     move_into_place(aside, path)
 
 
@@ -125,11 +126,6 @@ def move_into_place(aside: Path, path: Path) -> None:
     aside.replace(path)
     directory = os.open(path.parent, os.O_RDONLY)
     try:
-        sync(directory)
+        os.fsync(directory)
     finally:
         os.close(directory)
-
-
-def sync(descriptor: int) -> None:
-    """Wait until the disk has it."""
-    os.fsync(descriptor)
