@@ -13,10 +13,11 @@ import hybridworld as hw
 from hybridworld.data import dataset as module
 from hybridworld.data import well_file
 from hybridworld.data.dataset import Dataset
-from hybridworld.data.well import SPEC, spec_from_text, spec_to_text, write_trajectories
+from hybridworld.data.well import SPEC, write_trajectories
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.physics.oregonator import Oregonator
+from hybridworld.physics.spec_text import spec_from_text, spec_to_text
 from tests.data.on_disk import rewrite, write_dataset, write_foreign
 
 ENVIRONMENTS = {"oregonator": Oregonator(grid=(16, 12)), "euler2d": Euler2D(grid=(16, 12)), "ball3d": hw.system("ball3d")}

@@ -10,9 +10,9 @@ from rich.table import Table
 
 from hybridworld.app.progress import progress_bar, stderr
 from hybridworld.app.words import size_in_words, time_in_words
+from hybridworld.data.provenance import footnote
 from hybridworld.evaluate.bench_data import DataTiming, time_data
 from hybridworld.evaluate.bench_solvers import SolverTiming, ticks, time_solver
-from hybridworld.evaluate.provenance import footnote
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_count
 

@@ -13,14 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from filelock import FileLock, Timeout
 
-from hybridworld.data.manifest import Manifest, move_into_place, write_atomically
+from hybridworld.data.atomic import move_into_place, only_one_in, write_atomically
+from hybridworld.data.manifest import Manifest
 from hybridworld.data.moments import moments, stats_yaml
 from hybridworld.data.plan import Plan, Shard
 from hybridworld.data.well import file_image
@@ -28,7 +28,6 @@ from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment, Sample, room_for
 from hybridworld.physics.threads import thread_limit
 
-LOCK = ".lock"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SPARE = 1.02  # of the bytes, for metadata
 PAGE, CHUNK = mmap.PAGESIZE, 2**24
@@ -52,7 +51,7 @@ def generate(
     """Make what the plan has and the directory lacks. `report` hears of each shard, also of those found done."""
     check_room(plan, root)
     root.mkdir(parents=True, exist_ok=True)
-    with only_one_in(root):
+    with only_one_in(root, "generator"):
         manifest = Manifest.load(root) or Manifest.of(plan)
         manifest.check_fits(plan, root)
         todo = [shard for shard in plan.shards if not manifest.has(shard, root)]
@@ -89,16 +88,6 @@ def clear_asides(root: Path) -> None:
     """Delete what stands aside: shards that an interrupted run did not finish."""
     for aside in root.rglob(".*.part"):
         aside.unlink()
-
-
-@contextmanager
-def only_one_in(root: Path) -> Iterator[None]:
-    """Keep other generators out of a directory; the lock dies with its process."""
-    try:
-        with FileLock(root / LOCK, timeout=0):
-            yield
-    except Timeout as error:
-        raise InvalidInput(f"Another generator is at work in {root}: wait for it, or choose another folder.") from error
 
 
 def check_room(plan: Plan, root: Path) -> None:

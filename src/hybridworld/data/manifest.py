@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from hybridworld.data.atomic import write_atomically
 from hybridworld.data.plan import Plan, Shard
 from hybridworld.errors import InvalidInput
 
@@ -109,23 +109,3 @@ def sha256(path: Path) -> str:
     """Of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file so that at any moment either the old or the new one is there, whole."""
-    aside = path.with_name(f".{path.name}.part")
-    with aside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    move_into_place(aside, path)
-
-
-def move_into_place(aside: Path, path: Path) -> None:
-    """Rename a file that is safe on disk, and make the rename safe too."""
-    aside.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -5,7 +5,7 @@ Batch number k is a pure function of (seed, k): whoever resumes at batch k sees 
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count as count_from
@@ -111,7 +111,7 @@ class Pairs:
         self._shift(both, np.tile(shifts, (2, 1)))
         return Batch(both[: len(starts)], horizons, params.astype(np.float32), both[len(starts) :])
 
-    def batches(self, start: int = 0, prefetch: int = 2) -> Iterator[Batch]:
+    def batches(self, start: int = 0, prefetch: int = 2) -> Generator[Batch]:
         """Batches start, start + 1 ... without end; a thread prepares the next `prefetch` of them until the iterator is closed.
 
         Its `close` (or `contextlib.closing`) ends the thread; so does an error, which is raised here.

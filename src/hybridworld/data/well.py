@@ -9,18 +9,17 @@ A state vector has no grid: its channels are scalars on an axis `x` of length 1.
 well, holds the StateSpec: neither that mark nor units, axial vectors and ranges have a place in the layout.
 """
 
-import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import h5py
 import numpy as np
 
 from hybridworld.physics.environment import Environment, Sample
-from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
+from hybridworld.physics.spec import StateSpec
+from hybridworld.physics.spec_text import spec_to_text
 
 BLOCK = 2**18
 ALIGNED = 2**16  # bytes: larger fields begin at a page, for those who map them
@@ -84,26 +83,6 @@ def file_image(
         else:
             _fill(whole, values)
     return image
-
-
-def spec_to_text(spec: StateSpec) -> str:
-    """The spec as JSON."""
-    return json.dumps(asdict(spec), default=lambda number: number.item())
-
-
-def spec_from_text(text: str) -> StateSpec:
-    """Inverse of `spec_to_text`."""
-    parts = _tuples(json.loads(text))
-    for name, kind in (("fields", Field), ("axes", Axis), ("parameters", Parameter)):
-        parts[name] = tuple(kind(**part) for part in parts[name])
-    return StateSpec(**parts)
-
-
-def _tuples(value: Any) -> Any:
-    """JSON has lists where a spec has tuples."""
-    if isinstance(value, dict):
-        return {name: _tuples(part) for name, part in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _dimensions(spec: StateSpec) -> dict[str, np.ndarray]:

@@ -17,9 +17,10 @@ from typing import Any
 import h5py
 import numpy as np
 
-from hybridworld.data.well import BOUNDARY, SPEC, spec_from_text
+from hybridworld.data.well import BOUNDARY, SPEC
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
+from hybridworld.physics.spec_text import spec_from_text
 
 OPEN_FILES = 256
 

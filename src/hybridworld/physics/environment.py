@@ -77,6 +77,11 @@ class Environment(ABC):
         """Maps of space that carry solutions to solutions; along periodic axes every shift does so as well."""
         return ()
 
+    @property
+    def presets(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+        """What this system adds to a training preset: preset -> section -> setting -> value."""
+        return {}
+
     def check_physical(self, states: np.ndarray) -> None:
         """Raise `InvalidInput` where a finite state (batch, ...) cannot exist, say by a negative density."""
 

@@ -111,6 +111,10 @@ class Oregonator(Environment):
     def symmetries(self) -> tuple[Symmetry, ...]:
         return square_symmetries(swap=self.grid[0] == self.grid[1])
 
+    @property
+    def presets(self) -> dict[str, dict[str, dict[str, float]]]:
+        return {"paper": {"training": {"samples": 5_000, "epochs": 60, "warmup": 3}}}
+
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         """Out of distribution a third shifts f only, a third eps only, a third both."""
         spec = self.spec

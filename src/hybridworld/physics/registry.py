@@ -4,11 +4,10 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.environment import Environment
 
 BUILT_IN = {
@@ -28,12 +27,11 @@ def find_system(name: str) -> Environment:
     """The system called `name`: a known name, or `path/to/file.py:Class` (the class may be left out if there is only one)."""
     path, _, class_name = name.partition(":")
     if path.endswith(".py"):
-        return _instance(_class_from_file(Path(path), class_name), name)
+        return _instance(class_from_file(Path(path), class_name, Environment), name)
     known = known_systems()
     if name not in known:
-        close = get_close_matches(name, known, n=1)
-        hint = f" Did you mean '{close[0]}'?" if close else ""
-        raise InvalidInput(f"Unknown system '{name}': choose one of {', '.join(known)}, or give path/to/file.py:Class.{hint}")
+        choices = f"choose one of {', '.join(known)}, or give path/to/file.py:Class"
+        raise InvalidInput(f"Unknown system '{name}': {choices}.{nearest(name, known)}")
     module, _, class_name = known[name].partition(":")
     try:
         return _instance(getattr(importlib.import_module(module), class_name), name)
@@ -41,7 +39,8 @@ def find_system(name: str) -> Environment:
         raise InvalidInput(f"System '{name}' is registered as {known[name]}, which cannot be loaded: {error}.") from error
 
 
-def _class_from_file(path: Path, class_name: str) -> type:
+def class_from_file(path: Path, class_name: str, base: type) -> type:
+    """The subclass of `base` that a user's file defines; its name may be left out if there is only one."""
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -55,13 +54,13 @@ def _class_from_file(path: Path, class_name: str) -> type:
     found = {
         name: value
         for name, value in vars(module).items()
-        if inspect.isclass(value) and issubclass(value, Environment) and value.__module__ == module.__name__
+        if inspect.isclass(value) and issubclass(value, base) and value.__module__ == module.__name__
     }
     if class_name and class_name not in found:
         present = f"it has {', '.join(found)}" if found else "it has none"
-        raise InvalidInput(f"{path} has no Environment class '{class_name}': {present}.")
+        raise InvalidInput(f"{path} has no {base.__name__} class '{class_name}': {present}.")
     if not class_name and len(found) != 1:
-        raise InvalidInput(f"{path} has {len(found)} Environment classes: say which one with {path}:Class.")
+        raise InvalidInput(f"{path} has {len(found)} {base.__name__} classes: say which one with {path}:Class.")
     return found[class_name] if class_name else next(iter(found.values()))
 
 

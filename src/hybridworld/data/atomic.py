@@ -1,0 +1,42 @@
+"""Files that are whole at any moment, whatever interrupts their writing; folders in which one process works at a time."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from hybridworld.errors import InvalidInput
+
+LOCK = ".lock"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file so that at any moment either the old or the new one is there, whole."""
+    aside = path.with_name(f".{path.name}.part")
+    with aside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    move_into_place(aside, path)
+
+
+def move_into_place(aside: Path, path: Path) -> None:
+    """Rename a file that is safe on disk, and make the rename safe too."""
+    aside.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+@contextmanager
+def only_one_in(root: Path, who: str) -> Iterator[None]:
+    """Keep others of its kind out of a directory; the lock dies with its process."""
+    try:
+        with FileLock(root / LOCK, timeout=0):
+            yield
+    except Timeout as error:
+        raise InvalidInput(f"Another {who} is at work in {root}: wait for it, or choose another folder.") from error

@@ -1,0 +1,136 @@
+"""A trained model in one file: weights, and all that it takes to use and to judge them.
+
+A `.safetensors` file holds numbers and text, no code. Its metadata has the config, the spec of the states, validation scores,
+provenance, and the sha256 of everything: a file that differs by one bit is refused, not believed.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as tensors_to_bytes
+from torch import Tensor
+
+from hybridworld.data.atomic import write_atomically
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.spec_text import spec_from_text, spec_to_text
+from hybridworld.surrogate.backbones import BACKBONES, Backbone
+from hybridworld.surrogate.config import Config, checked
+from hybridworld.surrogate.normalisation import Normalisation
+from hybridworld.surrogate.surrogate import Surrogate
+
+FORMAT = 1
+WEIGHTS, ARRAYS = "weights.", "arrays."
+
+
+@dataclass
+class Bundle:
+    """A surrogate, and what is known about it."""
+
+    surrogate: Surrogate
+    config: Config
+    validation: Mapping[str, Any] = field(default_factory=dict)
+    """Scores on validation pairs, by name and horizon."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Data, seed, versions, hardware."""
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """More numbers that travel along, float32: what calibration measured."""
+
+
+def save_bundle(path: Path, bundle: Bundle) -> None:
+    """Write the file in one step."""
+    tensors = {WEIGHTS + name: values.detach().cpu() for name, values in bundle.surrogate.state_dict().items()}
+    tensors |= {ARRAYS + name: torch.from_numpy(np.asarray(values, np.float32)) for name, values in bundle.arrays.items()}
+    tensors = {name: values.contiguous() for name, values in tensors.items()}
+    _check_finite(path, tensors)
+    text = json.dumps(
+        {
+            "format": FORMAT,
+            "config": bundle.config.model_dump(mode="json"),
+            "spec": spec_to_text(bundle.surrogate.spec),
+            "validation": bundle.validation,
+            "provenance": bundle.provenance,
+        },
+        sort_keys=True,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, tensors_to_bytes(tensors, {"hybridworld": text, "sha256": digest(text, tensors)}))
+
+
+def load_bundle(path: Path, backbone: type[Backbone] | None = None) -> Bundle:
+    """Read such a file. No code from it or because of it is run: the class of a user's own backbone has to be given."""
+    text, tensors = _read(path)
+    try:
+        content = json.loads(text)
+        config, spec = checked(content["config"]), spec_from_text(content["spec"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"{path} is not a model that this version can read: {error}.") from error
+    name = config.surrogate.backbone
+    if backbone is None and name not in BACKBONES:
+        raise InvalidInput(
+            f"{path} was trained with the backbone {name}: give its class as `backbone`, it is not run by itself."
+        )
+    weights = {name.removeprefix(WEIGHTS): values for name, values in tensors.items() if name.startswith(WEIGHTS)}
+    try:
+        scales = Normalisation(*(weights[name].numpy() for name in Normalisation.__dataclass_fields__))
+        surrogate = Surrogate(spec, config.surrogate, scales, backbone)
+        surrogate.load_state_dict(weights)
+    except (KeyError, RuntimeError, TypeError) as error:
+        raise InvalidInput(f"{path}: the weights do not fit the network {name}: {str(error).splitlines()[0]}") from error
+    surrogate.eval()
+    arrays = {name.removeprefix(ARRAYS): values.numpy() for name, values in tensors.items() if name.startswith(ARRAYS)}
+    return Bundle(surrogate, config, content["validation"], content["provenance"], arrays)
+
+
+def _read(path: Path) -> tuple[str, dict[str, Tensor]]:
+    """The metadata's text and all tensors of a file that is what it was when it was written."""
+    if not path.is_file():
+        raise InvalidInput(f"There is no model {path}.")
+    content = path.read_bytes()
+    try:
+        tensors = read_tensors(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    except (
+        SafetensorError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        RuntimeError,
+        OverflowError,
+        MemoryError,
+    ) as error:
+        raise InvalidInput(f"{path} is damaged, or no safetensors file: {error}.") from error
+    notes = header.get("__metadata__") or {}
+    if "hybridworld" not in notes:
+        raise InvalidInput(f"{path} is a safetensors file, but not a model of hybridworld.")
+    text = notes["hybridworld"]
+    if digest(text, tensors) != notes.get("sha256"):
+        raise InvalidInput(f"{path} is damaged: its content does not have the sha256 that was written with it.")
+    found = json.loads(text).get("format")
+    if found != FORMAT:
+        raise InvalidInput(f"{path} has the format {found}; this version of hybridworld reads {FORMAT}.")
+    _check_finite(path, tensors)
+    return text, tensors
+
+
+def digest(text: str, tensors: Mapping[str, Tensor]) -> str:
+    """sha256 of the metadata and of all tensors: names, types, shapes, bytes."""
+    total = hashlib.sha256(text.encode())
+    for name, values in sorted(tensors.items()):
+        total.update(f"\n{name} {values.dtype} {tuple(values.shape)}\n".encode())
+        total.update(values.contiguous().flatten().view(torch.uint8).numpy().data)
+    return total.hexdigest()
+
+
+def _check_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    for name, values in tensors.items():
+        if not torch.isfinite(values).all():
+            raise InvalidInput(f"{path}: {name.removeprefix(WEIGHTS)} holds values that are not finite.")

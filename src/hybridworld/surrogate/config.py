@@ -1,0 +1,192 @@
+"""Every setting of a surrogate and of its training, with the paper's values as the preset `paper`.
+
+Settings are laid over each other: defaults, then the preset, then what the system itself adds to that preset
+(`Environment.presets`), then the user's `section.key=value`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from hybridworld.errors import InvalidInput, nearest
+from hybridworld.physics.spec import StateSpec
+
+Settings = Mapping[str, Mapping[str, Any]]  # section -> key -> value
+
+
+class Section(BaseModel):
+    """Frozen, and strict about names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SurrogateConfig(Section):
+    """The network."""
+
+    backbone: str = Field(description="unet, mlp, or path/to/file.py:Class")
+    width: int | None = Field(None, ge=1, description="features of the network (default: 48 for unet, 256 for mlp)")
+    params: bool = Field(True, description="does the network see the parameters of the dynamics?")
+    residual: Literal["scaled", "plain"] = Field(
+        "scaled", description="unit of the predicted change: that of the horizon, or 1"
+    )
+
+
+class TrainingConfig(Section):
+    """The loop."""
+
+    seed: int = Field(0, ge=0, description="of initial weights and batches")
+    horizons: tuple[int, ...] = Field(description="ladder of horizons in frames, or a single one")
+    objective: Literal["supervised", "self-consistency"] = Field("supervised", description="the latter for the ablation only")
+    dagger: float = Field(0.1, ge=0, le=1, description="weight of the loss on the surrogate's own mid states")
+    dagger_kind: Literal["chain", "solver"] = Field(
+        "chain", description="target: the trajectory's future, or the solver's answer"
+    )
+    lr: float = Field(gt=0, description="highest learning rate")
+    weight_decay: float = Field(1e-4, ge=0, description="of AdamW")
+    clip: float = Field(1.0, gt=0, description="largest norm of a gradient")
+    warmup: float = Field(0, ge=0, description="epochs in which the learning rate rises")
+    epochs: int = Field(ge=1, description="after which the learning rate has fallen to 0, along a cosine")
+    samples: int = Field(ge=1, description="pairs per epoch")
+    batch: int = Field(ge=1, description="pairs per step, over all processes")
+    patience: int = Field(15, ge=1, description="epochs without a better validation before training stops")
+    ema: float = Field(0.0, ge=0, lt=1, description="decay of the moving average of the weights (0: none)")
+    augment: bool = Field(False, description="see pairs through the system's symmetries, and shifted along periodic axes")
+    validation: int = Field(ge=1, description="validation pairs per horizon")
+
+    @field_validator("horizons", mode="before")
+    @classmethod
+    def _as_ladder(cls, value: Any) -> Any:
+        """`64` and `1,2,4` from the command line."""
+        if isinstance(value, str):
+            value = value.strip("[]() ").split(",")
+        return (value,) if isinstance(value, int) else value
+
+    @field_validator("horizons")
+    @classmethod
+    def _sorted(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if not value or min(value) < 1:
+            raise ValueError("horizons are whole numbers of frames of at least 1")
+        return tuple(sorted(set(value)))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "TrainingConfig":
+        if self.warmup >= self.epochs:
+            raise ValueError(f"warmup is {self.warmup:g} of {self.epochs} epochs: it must be shorter than the training")
+        if self.batch > self.samples:
+            raise ValueError(f"batch is {self.batch} of {self.samples} samples per epoch: it can be at most {self.samples}")
+        return self
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Updates of the weights."""
+        return -(-self.samples // self.batch)
+
+    @property
+    def steps(self) -> int:
+        """Of the whole training."""
+        return self.epochs * self.steps_per_epoch
+
+
+class Config(Section):
+    """All that decides about a training, but for the data."""
+
+    surrogate: SurrogateConfig
+    training: TrainingConfig
+
+
+FIELDS = {"lr": 2e-4, "batch": 8, "samples": 2_000, "epochs": 40, "validation": 32}
+VECTORS = {"lr": 3e-4, "batch": 128, "samples": 25_600, "epochs": 80, "validation": 2_000}
+PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? -> settings
+    "paper": {
+        True: {"surrogate": {"params": False}, "training": FIELDS},
+        False: {"surrogate": {"params": False}, "training": VECTORS},
+    },
+    "laptop": {
+        True: {"training": FIELDS | {"samples": 160, "epochs": 15, "validation": 8, "ema": 0.98, "augment": True}},
+        False: {"training": VECTORS},
+    },
+    "smoke": {
+        True: {"surrogate": {"width": 8}, "training": FIELDS | {"lr": 1e-3, "samples": 64, "epochs": 3, "validation": 8}},
+        False: {"surrogate": {"width": 32}, "training": VECTORS | {"lr": 3e-3, "samples": 2_560, "epochs": 3}},
+    },
+}
+"""`paper`: the hyperparameter table (systems may add to it), and the state alone. `laptop`: what two cores do in the time of a
+coffee break; the network sees the parameters. `smoke`: is everything connected?"""
+
+
+def configure(
+    spec: StateSpec, preset: str = "paper", wishes: Iterable[str] = (), presets: Mapping[str, Settings] | None = None
+) -> Config:
+    """The settings of that preset for such states, with `presets` of the system and wishes like `training.lr=1e-4`."""
+    from hybridworld.surrogate.backbones import default_backbone
+
+    if preset not in PRESETS:
+        raise InvalidInput(f"Unknown preset '{preset}': choose {', '.join(PRESETS)}.{nearest(preset, PRESETS)}")
+    layers: list[Settings] = [
+        {"surrogate": {"backbone": default_backbone(spec)}, "training": {"horizons": spec.horizons}},
+        PRESETS[preset][bool(spec.grid)],
+        (presets or {}).get(preset, {}),
+        parse_wishes(wishes),
+    ]
+    merged: dict[str, dict[str, Any]] = {"surrogate": {}, "training": {}}
+    for layer in layers:
+        for section, settings in layer.items():
+            merged[section].update(settings)
+    return checked(merged)
+
+
+def parse_wishes(wishes: Iterable[str]) -> Settings:
+    """`training.lr=1e-4` -> {"training": {"lr": "1e-4"}}; pydantic reads the numbers."""
+    known = known_settings()
+    found: dict[str, dict[str, Any]] = {}
+    for wish in wishes:
+        name, equals, value = (part.strip() for part in wish.partition("="))
+        if not equals or not value:
+            raise InvalidInput(f"The setting '{wish}' has no value: write it as training.lr=1e-4.")
+        if name not in known:
+            sections = [each for each in known if each.endswith(f".{name}")]  # right, but for its section
+            hint = f" Did you mean '{sections[0]}'?" if sections else nearest(name, known) or f" There are: {', '.join(known)}."
+            raise InvalidInput(f"There is no setting '{name}'.{hint}")
+        section, _, key = name.partition(".")
+        found.setdefault(section, {})[key] = value
+    return found
+
+
+def known_settings() -> dict[str, str]:
+    """`section.key` -> what it means."""
+    sections: dict[str, type[Section]] = {"surrogate": SurrogateConfig, "training": TrainingConfig}
+    return {
+        f"{name}.{key}": field.description or ""
+        for name, section in sections.items()
+        for key, field in section.model_fields.items()
+    }
+
+
+def checked(settings: Settings) -> Config:
+    """The settings as a Config, or one sentence about the first that cannot be."""
+    try:
+        return Config.model_validate(settings)
+    except ValidationError as error:
+        raise InvalidInput(sentence(error)) from error
+
+
+def sentence(error: ValidationError) -> str:
+    """The first fault in words, with the nearest value that is allowed."""
+    first = error.errors()[0]
+    name, value, context = ".".join(map(str, first["loc"][:2])), first["input"], first.get("ctx", {})
+    match first["type"]:
+        case "extra_forbidden":
+            return f"There is no setting '{name}'.{nearest(name, known_settings())}"
+        case "missing":
+            return f"The setting {name} has no value."
+        case "literal_error":
+            return f"{name} is '{value}': it must be {context['expected']}."
+        case "value_error":
+            return f"{name}: {context['error']}."
+        case "greater_than_equal":
+            return f"{name} is {value}: it must be at least {context['ge']:g}."
+        case "less_than_equal":
+            return f"{name} is {value}: it must be at most {context['le']:g}."
+        case _:
+            return f"{name} is '{value}': {first['msg'][0].lower()}{first['msg'][1:]}."

@@ -1,0 +1,56 @@
+"""One process, or many that `torchrun` started: who am I, and on which device?"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+@dataclass(frozen=True)
+class Team:
+    """`rank` of `world` processes that share each batch."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def leads(self) -> bool:
+        """Exactly one process validates, writes and speaks."""
+        return self.rank == 0
+
+    def share(self, model: nn.Module) -> nn.Module:
+        """The same model, with gradients averaged over the team."""
+        if self.world == 1:
+            return model
+        return DistributedDataParallel(model, device_ids=[self.device.index] if self.device.type == "cuda" else None)
+
+    def agree(self, value: bool) -> bool:
+        """What the leader says."""
+        if self.world == 1:
+            return value
+        said = [value]
+        dist.broadcast_object_list(said, src=0, device=self.device)
+        return said[0]
+
+
+@contextmanager
+def team() -> Iterator[Team]:
+    """Join the team that torchrun's environment variables describe; without them, a team of one."""
+    rank, world, local = (int(os.environ.get(name, default)) for name, default in
+                          (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0)))  # fmt: skip
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda", local % torch.cuda.device_count()) if cuda else torch.device("cpu")
+    if world == 1:
+        yield Team(0, 1, device)
+        return
+    dist.init_process_group("nccl" if cuda else "gloo")
+    try:
+        yield Team(rank, world, device)
+    finally:
+        dist.destroy_process_group()

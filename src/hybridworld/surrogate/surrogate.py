@@ -1,0 +1,102 @@
+"""A propagator that was learned: (state, horizon, params) -> state, in one forward pass, for any real horizon.
+
+    z(t + h) = z(t) + change(h) * network(z(t), log2 h, params)            z: the normalised state
+
+The unit change(h) is measured on the training data (`normalisation`), interpolated between its horizons and linear in h below
+them: as h goes to zero, so does the predicted change.
+"""
+
+from dataclasses import asdict
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.backbones import Backbone, find_backbone
+from hybridworld.surrogate.conditioning import Conditioning
+from hybridworld.surrogate.config import SurrogateConfig
+from hybridworld.surrogate.normalisation import Normalisation
+
+CONDITION = 64
+
+
+class Surrogate(nn.Module):
+    """The network, its scales, and what its states mean.
+
+    `backbone` is the class behind `config.backbone`; it has to be given only for a user's own.
+    """
+
+    mean: Tensor
+    std: Tensor
+    param_mean: Tensor
+    param_std: Tensor
+    horizons: Tensor
+    changes: Tensor
+
+    def __init__(
+        self, spec: StateSpec, config: SurrogateConfig, scales: Normalisation, backbone: type[Backbone] | None = None
+    ) -> None:
+        super().__init__()
+        self.spec, self.config = spec, config
+        for name, values in asdict(scales).items():
+            self.register_buffer(name, torch.from_numpy(np.array(values, np.float32)))
+        boundaries = tuple(axis.boundary for axis in spec.axes[: len(spec.grid)])
+        make = backbone or find_backbone(config.backbone, spec)
+        self.conditioning = Conditioning(len(spec.params) if config.params else 0, CONDITION)
+        width = {} if config.width is None else {"width": config.width}
+        self.backbone = make(len(spec.channels), boundaries, CONDITION, **width)
+
+    def forward(self, states: Tensor, horizons: Tensor | float, params: Tensor | None = None) -> Tensor:
+        """States (batch, channels, *grid) `horizons` frames later; params (batch, number of spec.params)."""
+        return self.denormalise(self.advance(self.normalise(states), self._horizons(horizons, states), params))
+
+    def normalise(self, states: Tensor) -> Tensor:
+        """Physical units -> z."""
+        return (states - self._column(self.mean)) / self._column(self.std)
+
+    def denormalise(self, z: Tensor) -> Tensor:
+        """z -> physical units."""
+        return z * self._column(self.std) + self._column(self.mean)
+
+    def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
+        """The same in normalised states: z (batch, channels, *grid), horizons (batch,)."""
+        answer = self.backbone(z, self.conditioning(horizons, self._conditions(z, params)))
+        unit = self.unit_of_change(horizons).reshape(answer.shape[:2] + (1,) * (answer.dim() - 2))
+        return torch.addcmul(z, unit, answer)
+
+    def unit_of_change(self, horizons: Tensor) -> Tensor:
+        """rms of the change of z over these horizons (batch,) -> (batch, channels)."""
+        if self.config.residual == "plain":
+            return self.changes.new_ones(len(horizons), self.changes.shape[1])
+        rungs, place = torch.log2(self.horizons), torch.log2(horizons)
+        above = torch.searchsorted(rungs, place.contiguous()).clamp(1, max(len(rungs) - 1, 1)).clamp(max=len(rungs) - 1)
+        below = (above - 1).clamp(min=0)
+        share = ((place - rungs[below]) / (rungs[above] - rungs[below]).clamp(min=1e-6)).clamp(0, 1)[:, None]
+        between = torch.lerp(self.changes[below], self.changes[above], share)
+        return between * (horizons / self.horizons[0]).clamp(max=1)[:, None]
+
+    def _conditions(self, z: Tensor, params: Tensor | None) -> Tensor:
+        """Normalised parameters (batch, n); n = 0 for a network that sees the state alone."""
+        if not (self.config.params and self.spec.params):
+            return z.new_zeros(len(z), 0)
+        if params is None or params.shape != (len(z), len(self.spec.params)):
+            names = ", ".join(parameter.name for parameter in self.spec.params)
+            found = "none" if params is None else tuple(params.shape)
+            raise InvalidInput(
+                f"{self.spec.name}: params have shape {found}; expected {(len(z), len(self.spec.params))}, "
+                f"one row per state with the values of: {names}."
+            )
+        return (params - self.param_mean) / self.param_std
+
+    def _horizons(self, horizons: Tensor | float, states: Tensor) -> Tensor:
+        """One positive number per state."""
+        found = torch.as_tensor(horizons, dtype=torch.float32, device=states.device).expand(len(states))
+        if not bool((found > 0).all() & found.isfinite().all()):
+            raise InvalidInput(f"The horizon is {float(found.min()):g} frames: it must be a positive number.")
+        return found
+
+    def _column(self, values: Tensor) -> Tensor:
+        """(channels,) beside (batch, channels, *grid)."""
+        return values.reshape(-1, *[1] * len(self.spec.grid))

@@ -1,0 +1,1 @@
+"""When to believe it: signals that tell where a prediction is unreliable."""
