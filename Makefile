@@ -35,9 +35,10 @@ test: setup ## the tests: minutes on two cores
 test-slow: $(VENV)/.crosscheck $(WELL)/.ready ## the long checks, also against packages that nobody here wrote
 	HYBRIDWORLD_WELL_PYTHON=$(CURDIR)/$(WELL)/bin/python $(RUN)/python -m pytest -m slow
 
-bench: setup ## measure solvers and data; writes docs/benchmarks/
+bench: setup ## measure solvers, data and training; writes docs/benchmarks/
 	$(RUN)/hybridworld bench solvers --out docs/benchmarks/solvers.md
 	$(RUN)/hybridworld bench data --out docs/benchmarks/data.md
+	$(RUN)/hybridworld bench train --out docs/benchmarks/training.md
 
 lint: setup ## style and types
 	$(RUN)/ruff check .

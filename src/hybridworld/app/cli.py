@@ -1,5 +1,6 @@
 """The `hybridworld` command. Each command imports what it needs, so that `--help` answers at once."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,7 @@ app = typer.Typer(
 )
 data = typer.Typer(help="Look at a dataset: what is in it, and whether it is whole.", no_args_is_help=True)
 app.add_typer(data, name="data")
-bench = typer.Typer(help="Measure: solvers, data.", no_args_is_help=True)
+bench = typer.Typer(help="Measure: solvers, data, training.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 SystemArgument = Annotated[
@@ -49,6 +50,7 @@ def options(
 
 def main() -> None:
     """Run the command; what a user can mend ends with one sentence and exit code 1."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads sleep while they wait: others may need the core
     try:
         app()
     except (HybridWorldError, FileExistsError, NotADirectoryError, PermissionError) as error:  # the last three name their path
@@ -131,6 +133,52 @@ def generate(
     generate_dataset(chosen_system(system, system_option), out, scale, count, split, dtype, workers, dask)
 
 
+@app.command(epilog="For example: hybridworld train ball3d --stream --preset smoke --set training.lr=1e-3")
+def train(
+    system: SystemArgument = None,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Learn from a dataset; SYSTEM may be left out.")] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Learn from the solver, with no dataset.")] = False,
+    preset: Annotated[str, typer.Option(help="paper, laptop, or smoke (is everything connected?).")] = "laptop",
+    wishes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Change a setting (may be given several times); see --settings."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="The same as --set training.seed=N.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Folder of the run (default: runs/SYSTEM-PRESET); an interrupted one goes on there."),
+    ] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write RUN/tensorboard as well.")] = False,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="List every setting with its value and meaning, and train nothing.")
+    ] = False,
+    system_option: SystemOption = None,
+) -> None:
+    """Train a surrogate, from a dataset or straight from the solver."""
+    from hybridworld.app.training import show_settings, train_surrogate
+
+    environment = None if system is system_option is None else chosen_system(system, system_option)
+    chosen = [*(wishes or []), *([] if seed is None else [f"training.seed={seed}"])]
+    if settings:
+        show_settings(environment, data, preset, chosen)
+    elif not train_surrogate(environment, data, stream, preset, chosen, out, tensorboard):
+        raise typer.Exit(130)
+
+
+@app.command()
+def evaluate(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="Trained models (several: seeds of one).")],
+    data: Annotated[Path, typer.Option(help="Folder of the dataset.")],
+    split: Annotated[list[str] | None, typer.Option(help="Only this split (default: all but train and val).")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
+    json: JsonOption = False,
+) -> None:
+    """The error of trained models on trajectories they have not seen, per split and horizon."""
+    from hybridworld.app.evaluation import evaluate_models
+
+    evaluate_models(models, data, split, count, as_json=json)
+
+
 @data.command("info")
 def data_info(
     root: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the dataset.")],
@@ -184,6 +232,24 @@ def bench_data(
 
     timing.show_data(
         [find_system(name) for name in ([system] if system else BUILT_IN)], count, dtype, workers, as_json=json, out=out
+    )
+
+
+@bench.command("train")
+def bench_train(
+    system: SystemOption = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time for each loop, but for two steps at least.")] = 15.0,
+    steps: Annotated[int | None, typer.Option(min=2, help="Steps for each loop, whatever time they take.")] = None,
+    compile: Annotated[bool, typer.Option("--compile", help="Try torch.compile as well: minutes more.")] = False,
+    json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+) -> None:
+    """Training with data, checkpoints and display against a plain loop, in one run, warm-up apart."""
+    from hybridworld.app import timing
+    from hybridworld.physics.registry import BUILT_IN, find_system
+
+    timing.show_train(
+        [find_system(name) for name in ([system] if system else BUILT_IN)], seconds, steps, compile, as_json=json, out=out
     )
 
 

@@ -18,6 +18,7 @@ def provenance() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "numba": version("numba"),
+        "torch": version("torch"),
     }
 
 

@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-import numpy as np
-
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.generate import estimate_seconds, generate, record_shard
 from hybridworld.data.pairs import Pairs, TrajectorySource
@@ -19,9 +17,6 @@ from hybridworld.data.plan import Plan, Shard
 from hybridworld.data.stream import Stream
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_limit
-
-UNET_FLOP_PER_CELL = 3 * 42e9 / 256**2
-"""Training the paper's U-Net on one sample: a forward pass of 42 GFLOP on 256 x 256 cells, and twice that backward."""
 
 BATCH = {True: 8, False: 128}  # on a grid, and of state vectors
 SHARDS = 16  # per worker: enough for its memory to be warm
@@ -73,6 +68,8 @@ def time_data(environment: Environment, count: int | None, workers: int, dtype: 
         tell("pairs from the stream")
         with Stream(environment) as stream:
             streamed = _pairs_rate(environment, stream)
+        tell("the paper's U-Net")
+        unet = unet_rate(environment)
         tell("memory of generation")
         small = 2 * (workers + 1) * plan.shard_size
         large = GROWTH * small
@@ -83,7 +80,7 @@ def time_data(environment: Environment, count: int | None, workers: int, dtype: 
     full = sum(spec.counts.values())
     return DataTiming(
         count, workers, dtype, count / min(solver), rate, min(solver) / min(generated), full, full / rate / 60,
-        full * plan.trajectory_bytes, disk, streamed, unet_rate(spec.grid), generation, loading,
+        full * plan.trajectory_bytes, disk, streamed, unet, generation, loading,
     )  # fmt: skip
 
 
@@ -116,14 +113,14 @@ def _pairs_rate(environment: Environment, source: TrajectorySource) -> float:
     return batches * size / (time.perf_counter() - began)
 
 
-def unet_rate(grid: tuple[int, ...]) -> float | None:
-    """Samples per second at which the paper's U-Net could train at best: its arithmetic at this machine's matrix rate."""
-    if len(grid) != 2:
+def unet_rate(environment: Environment) -> float | None:
+    """Samples per second at which the paper's U-Net trains, for itself; None for what is no picture."""
+    if len(environment.spec.grid) != 2:
         return None
-    a = np.ones((2048, 2048), np.float32)
-    a @ a
-    flops = 2 * 2048**3 / min(_seconds(np.matmul, a, a) for _ in range(3))
-    return float(flops / (UNET_FLOP_PER_CELL * np.prod(grid)))
+    # Not above: processes whose memory is measured import this file, and torch would leave them memory to use again.
+    from hybridworld.evaluate.plain_loops import network_rate
+
+    return network_rate(environment)
 
 
 def peak_memory(function: Callable, *arguments: object) -> float:

@@ -11,7 +11,7 @@ moving outward is put back on the wall and its normal velocity becomes -e times 
 energy v^2/2 - g z + (g dt/2) v_z exactly, and it converges to the event-driven solution (`exact`) with first order.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,6 +75,9 @@ class Ball3D(Environment):
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         return square_symmetries(dimensions=3)
+
+    def halved_step(self) -> tuple[Environment, int]:
+        return replace(self, substeps=2 * self.substeps), 1
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         regime = self.spec.regime(split)

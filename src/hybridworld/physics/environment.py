@@ -82,6 +82,10 @@ class Environment(ABC):
         """What this system adds to a training preset: preset -> section -> setting -> value."""
         return {}
 
+    def halved_step(self) -> "tuple[Environment, int] | None":
+        """The same physics with half the time step, and how many of its frames make one of these; None if unknown."""
+        return None
+
     def check_physical(self, states: np.ndarray) -> None:
         """Raise `InvalidInput` where a finite state (batch, ...) cannot exist, say by a negative density."""
 
@@ -96,17 +100,11 @@ class Environment(ABC):
 
     def solve(self, states: np.ndarray, frames: int, params: np.ndarray | None = None) -> np.ndarray:
         """The reference answer: one state or a batch of states, `frames` frames later."""
-        states = np.asarray(states)
-        shape = self.spec.shape
-        if shape not in (states.shape, states.shape[1:]):
-            raise InvalidInput(
-                f"{self.spec.name}: the states have shape {states.shape}; expected {shape} for one state "
-                f"or (batch, {', '.join(map(str, shape))}), with the channels {', '.join(self.spec.channels)}."
-            )
-        single = states.shape == shape
-        batch = states[None] if single else states
-        self._check_states(batch, frames)
-        rows = self._checked_params(params, len(batch))
+        batch, single = checked_states(self.spec, states)
+        if isinstance(frames, bool) or int(frames) != frames or frames < 0:
+            raise InvalidInput(f"{self.spec.name}: frames is {frames}; it must be a whole number of at least 0.")
+        self.check_physical(batch)
+        rows = checked_params(self.spec, params, len(batch))
         answer = self.advance(batch, int(frames), rows)
         self._check_answer(batch, int(frames), rows, answer)
         return answer[0] if single else answer
@@ -138,40 +136,6 @@ class Environment(ABC):
         if not (is_dataclass(self) and name in {each.name for each in fields(self)}):
             raise InvalidInput(f"{self.spec.name} has no choice of {name}: it is not a dataclass with a field `{name}`.")
         return replace(self, **{name: value})
-
-    def _checked_params(self, params: Any, count: int) -> np.ndarray:
-        """Parameters as an array (batch, number of spec.params) of values that physics permits."""
-        spec = self.spec
-        names = ", ".join(parameter.name for parameter in spec.params) or "none"
-        rows = np.zeros((count, 0)) if params is None else np.asarray(params, dtype=np.float64)
-        if rows.ndim == 1:
-            rows = np.broadcast_to(rows, (count, rows.size))
-        if rows.shape != (count, len(spec.params)):
-            raise InvalidInput(
-                f"{spec.name}: params have shape {np.shape(params) if params is not None else 'none'}; "
-                f"expected {(count, len(spec.params))}, one row per state with the values of: {names}."
-            )
-        for parameter, values in zip(spec.params, rows.T, strict=True):
-            low, high = parameter.allowed
-            outside = ~((values >= low) & (values <= high))  # so that nan counts as outside
-            if outside.any():
-                row = int(outside.argmax())
-                raise InvalidInput(
-                    f"{spec.name}: parameter '{parameter.name}' of state {row} is {values[row]:g}; "
-                    f"allowed is {low:g} to {high:g} {parameter.unit}."
-                )
-        return rows
-
-    def _check_states(self, states: np.ndarray, frames: int) -> None:
-        spec = self.spec
-        if isinstance(frames, bool) or int(frames) != frames or frames < 0:
-            raise InvalidInput(f"{spec.name}: frames is {frames}; it must be a whole number of at least 0.")
-        if not np.issubdtype(states.dtype, np.floating):
-            raise InvalidInput(f"{spec.name}: the states have type {states.dtype}; expected floating-point numbers.")
-        bad = first_non_finite(states)
-        if bad:
-            raise InvalidInput(f"{spec.name}: {describe_cell(spec, states, bad)}; every value must be finite.")
-        self.check_physical(states)
 
     def _check_answer(self, states: np.ndarray, frames: int, params: np.ndarray, answer: np.ndarray) -> None:
         """Raise where the answer is not finite, naming the parameters and the time at which it went wrong."""
@@ -221,3 +185,44 @@ def describe_cell(spec: StateSpec, states: np.ndarray, index: tuple[int, ...]) -
     """For example `density of state 3 is -0.2 at cell (12, 40)`."""
     where = f" at cell {index[2:]}" if len(index) > 2 else ""
     return f"{spec.channels[index[1]]} of state {index[0]} is {states[index]:g}{where}"
+
+
+def checked_params(spec: StateSpec, params: Any, count: int) -> np.ndarray:
+    """Parameters as an array (count, number of spec.params) of values that physics permits; one row may stand for all."""
+    names = ", ".join(parameter.name for parameter in spec.params) or "none"
+    rows = np.zeros((count, 0)) if params is None else np.asarray(params, dtype=np.float64)
+    if rows.ndim == 1:
+        rows = np.broadcast_to(rows, (count, rows.size))
+    if rows.shape != (count, len(spec.params)):
+        raise InvalidInput(
+            f"{spec.name}: params have shape {np.shape(params) if params is not None else 'none'}; "
+            f"expected {(count, len(spec.params))}, one row per state with the values of: {names}."
+        )
+    for parameter, values in zip(spec.params, rows.T, strict=True):
+        low, high = parameter.allowed
+        outside = ~((values >= low) & (values <= high))  # so that nan counts as outside
+        if outside.any():
+            row = int(outside.argmax())
+            raise InvalidInput(
+                f"{spec.name}: parameter '{parameter.name}' of state {row} is {values[row]:g}; "
+                f"allowed is {low:g} to {high:g} {parameter.unit}."
+            )
+    return rows
+
+
+def checked_states(spec: StateSpec, states: np.ndarray) -> tuple[np.ndarray, bool]:
+    """One state or many as finite numbers (batch, channels, *grid), and whether it was one."""
+    states, shape = np.asarray(states), spec.shape
+    if shape not in (states.shape, states.shape[1:]):
+        raise InvalidInput(
+            f"{spec.name}: the states have shape {states.shape}; expected {shape} for one state "
+            f"or (batch, {', '.join(map(str, shape))}), with the channels {', '.join(spec.channels)}."
+        )
+    if not np.issubdtype(states.dtype, np.floating):
+        raise InvalidInput(f"{spec.name}: the states have type {states.dtype}; expected floating-point numbers.")
+    single = states.shape == shape
+    batch = states[None] if single else states
+    bad = first_non_finite(batch)
+    if bad:
+        raise InvalidInput(f"{spec.name}: {describe_cell(spec, batch, bad)}; every value must be finite.")
+    return batch, single

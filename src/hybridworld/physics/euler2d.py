@@ -21,7 +21,7 @@ Scheme: unsplit first-order finite volumes with HLL fluxes,
     dt = CFL / (max(|u| + a) / dx + max(|v| + a) / dy) with CFL = 0.4; the last substep of a frame is cut to land on it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 from hybridworld.physics.symmetry import Symmetry, square_symmetries
 from hybridworld.physics.threads import over_trajectories
 
-GAMMA, CFL = 1.4, 0.4
+GAMMA = 1.4
 AMBIENT_PRESSURE = 1e-5
 
 QUADRANTS = {  # (rho, u, v, p) top-right, top-left, bottom-left, bottom-right
@@ -109,6 +109,7 @@ class Euler2D(Environment):
     grid: tuple[int, ...] = (128, 128)
     dtype: str = "float64"
     frame_step: float = 0.002
+    cfl: float = 0.4
 
     @property
     def spec(self) -> StateSpec:
@@ -130,6 +131,9 @@ class Euler2D(Environment):
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         return square_symmetries(swap=self.grid[0] == self.grid[1])
+
+    def halved_step(self) -> tuple[Environment, int]:
+        return replace(self, cfl=self.cfl / 2), 1
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         regime, kind = self.spec.regime(split), self.spec.draw_kind(rng, split)
@@ -202,7 +206,7 @@ class Euler2D(Environment):
 
         def work(index: int, threads: int) -> None:
             room = None if saved is None else saved[index]
-            final = advance(answer[index], frames, self.frame_step, dx, dy, GAMMA, CFL, threads, room)
+            final = advance(answer[index], frames, self.frame_step, dx, dy, GAMMA, self.cfl, threads, room)
             answer[index] = np.nan if final is None else final
 
         over_trajectories(work, len(states), frames * states[0, 0].size)
@@ -216,7 +220,7 @@ class Euler2D(Environment):
                 left = self.frame_step
                 while left > 0:
                     u, v, _, a = primitive_from_conserved(q)
-                    dt = min(CFL / ((abs(u) + a).max() / dx + (abs(v) + a).max() / dy), left)
+                    dt = min(self.cfl / ((abs(u) + a).max() / dx + (abs(v) + a).max() / dy), left)
                     left -= dt
                     wide = np.pad(q, ((0, 0), (1, 1), (0, 0)), mode="edge")
                     tall = np.pad(q, ((0, 0), (0, 0), (1, 1)), mode="edge")

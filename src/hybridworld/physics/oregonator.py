@@ -16,7 +16,7 @@ and some 0.2 to 0.7 % of the cells (at the fronts) have not converged by then; t
 compiled form therefore repeats the operations below in the same order and agrees to the last bit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
@@ -114,6 +114,9 @@ class Oregonator(Environment):
     @property
     def presets(self) -> dict[str, dict[str, dict[str, float]]]:
         return {"paper": {"training": {"samples": 5_000, "epochs": 60, "warmup": 3}}}
+
+    def halved_step(self) -> tuple[Environment, int]:
+        return replace(self, frame_step=self.frame_step / 2), 2
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         """Out of distribution a third shifts f only, a third eps only, a third both."""

@@ -31,6 +31,17 @@ class Symmetry:
         """1 for a turn, -1 for a mirror."""
         return round(float(np.linalg.det(np.eye(len(self.axes))[list(self.axes)]))) * int(np.prod(self.signs))
 
+    @property
+    def is_identity(self) -> bool:
+        """Does it leave space as it is?"""
+        return self.axes == tuple(range(len(self.axes))) and all(sign > 0 for sign in self.signs)
+
+    @property
+    def inverse(self) -> "Symmetry":
+        """The map that undoes it: x[axes[a]] = signs[a] * y[a]."""
+        places = [self.axes.index(axis) for axis in range(len(self.axes))]
+        return Symmetry(tuple(places), tuple(self.signs[place] for place in places))
+
     def apply(self, spec: StateSpec, states: np.ndarray) -> np.ndarray:
         """The image of states of shape (..., *spec.shape)."""
         lead = states.ndim - len(spec.shape)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
     """Write the file in one step."""
     tensors = {WEIGHTS + name: values.detach().cpu() for name, values in bundle.surrogate.state_dict().items()}
     tensors |= {ARRAYS + name: torch.from_numpy(np.asarray(values, np.float32)) for name, values in bundle.arrays.items()}
-    tensors = {name: values.contiguous() for name, values in tensors.items()}
+    tensors = {name: values.contiguous().clone() for name, values in tensors.items()}  # networks may share weights, files not
     _check_finite(path, tensors)
     text = json.dumps(
         {
@@ -69,9 +70,12 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None) -> Bundle:
     text, tensors = _read(path)
     try:
         content = json.loads(text)
+        if content["format"] != FORMAT:
+            raise ValueError(f"it has the format {content['format']}, and this version reads {FORMAT}")
         config, spec = checked(content["config"]), spec_from_text(content["spec"])
+        validation, provenance = content["validation"], content["provenance"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidInput(f"{path} is not a model that this version can read: {error}.") from error
+        raise InvalidInput(f"{path} is not a model that can be read: {str(error).rstrip('.')}.") from error
     name = config.surrogate.backbone
     if backbone is None and name not in BACKBONES:
         raise InvalidInput(
@@ -82,11 +86,12 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None) -> Bundle:
         scales = Normalisation(*(weights[name].numpy() for name in Normalisation.__dataclass_fields__))
         surrogate = Surrogate(spec, config.surrogate, scales, backbone)
         surrogate.load_state_dict(weights)
-    except (KeyError, RuntimeError, TypeError) as error:
-        raise InvalidInput(f"{path}: the weights do not fit the network {name}: {str(error).splitlines()[0]}") from error
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        why = shorten(str(error).splitlines()[-1].strip(" \t."), 200)  # the first line of torch is a heading
+        raise InvalidInput(f"{path}: the weights do not fit the network {name}: {why}.") from error
     surrogate.eval()
     arrays = {name.removeprefix(ARRAYS): values.numpy() for name, values in tensors.items() if name.startswith(ARRAYS)}
-    return Bundle(surrogate, config, content["validation"], content["provenance"], arrays)
+    return Bundle(surrogate, config, validation, provenance, arrays)
 
 
 def _read(path: Path) -> tuple[str, dict[str, Tensor]]:
@@ -114,9 +119,6 @@ def _read(path: Path) -> tuple[str, dict[str, Tensor]]:
     text = notes["hybridworld"]
     if digest(text, tensors) != notes.get("sha256"):
         raise InvalidInput(f"{path} is damaged: its content does not have the sha256 that was written with it.")
-    found = json.loads(text).get("format")
-    if found != FORMAT:
-        raise InvalidInput(f"{path} has the format {found}; this version of hybridworld reads {FORMAT}.")
     _check_finite(path, tensors)
     return text, tensors
 
@@ -126,7 +128,8 @@ def digest(text: str, tensors: Mapping[str, Tensor]) -> str:
     total = hashlib.sha256(text.encode())
     for name, values in sorted(tensors.items()):
         total.update(f"\n{name} {values.dtype} {tuple(values.shape)}\n".encode())
-        total.update(values.contiguous().flatten().view(torch.uint8).numpy().data)
+        if values.numel():  # nothing cannot be seen as bytes
+            total.update(values.contiguous().flatten().view(torch.uint8).numpy().data)
     return total.hexdigest()
 
 

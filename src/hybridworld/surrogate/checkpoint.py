@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
+from zipfile import ZipFile
 
 import torch
 from torch import Tensor
@@ -27,9 +28,9 @@ EVERY = 60.0  # seconds
 class State:
     """Weights, optimiser, moving average, how far we are, and what was seen on the way."""
 
-    def __init__(self, config: Config, surrogate: Surrogate) -> None:
+    def __init__(self, config: Config, surrogate: Surrogate, data: str | None = None) -> None:
         training = config.training
-        self.config, self.surrogate = config, surrogate
+        self.config, self.surrogate, self.data = config, surrogate, data
         self.optimiser = torch.optim.AdamW(
             surrogate.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=True
         )
@@ -41,6 +42,7 @@ class State:
         self.step_seconds = 0.0  # of the steps of this epoch
         self.history: list[dict[str, Any]] = []
         self.best_epoch = 0
+        self.unsolved = 0  # mid states that the solver refused
         self.finished = False
 
     @property
@@ -85,6 +87,7 @@ class State:
         """All of it, as tensors and plain values."""
         return {
             "config": self.config.model_dump(mode="json"),
+            "data": self.data,
             "surrogate": self.surrogate.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "average": self.average.state_dict() if self.average else None,
@@ -101,8 +104,8 @@ class State:
             self.average.load_state_dict(content["average"])
         torch.set_rng_state(content["random"])
         torch.cuda.set_rng_state_all(content["random_cuda"])
-        for name in PLAIN:
-            setattr(self, name, content["plain"][name])
+        for name, value in content["plain"].items():
+            setattr(self, name, value)
 
     @staticmethod
     def scales(content: Mapping[str, Any]) -> Normalisation:
@@ -110,7 +113,7 @@ class State:
         return Normalisation(*(content["surrogate"][name].cpu().numpy() for name in Normalisation.__dataclass_fields__))
 
 
-PLAIN = ("step", "loss_sum", "loss_steps", "seconds", "step_seconds", "history", "best_epoch", "finished")
+PLAIN = ("step", "loss_sum", "loss_steps", "seconds", "step_seconds", "history", "best_epoch", "unsolved", "finished")
 
 
 class Checkpoints:
@@ -122,15 +125,19 @@ class Checkpoints:
         self._writing: Future | None = None
         self._last = time.monotonic()
 
-    def load(self, config: Config) -> dict[str, Any] | None:
-        """What was saved here, if anything; it must be of the same training."""
+    def load(self, config: Config, data: str | None = None) -> dict[str, Any] | None:
+        """What was saved here, if anything; it must be of the same training, on the same data."""
         if not self._path.exists():
             return None
         try:
+            with ZipFile(self._path) as file:  # torch itself does not look at checksums
+                if file.testzip() is not None:
+                    raise ValueError("a checksum differs")
             content = torch.load(self._path, map_location="cpu", weights_only=True)  # tensors and plain values, no code
+            here = content["config"]
         except Exception as error:
-            raise InvalidInput(f"{self._path} is damaged ({error}): delete it to begin anew.") from error
-        here, wanted = content["config"], config.model_dump(mode="json")
+            raise InvalidInput(f"{self._path} is damaged, or no checkpoint: delete it to begin anew.") from error
+        wanted = config.model_dump(mode="json")
         for section, settings in wanted.items():
             for key, value in settings.items():
                 if here.get(section, {}).get(key) != value:
@@ -138,6 +145,11 @@ class Checkpoints:
                         f"{self._path.parent} holds a training with {section}.{key}={here.get(section, {}).get(key)}, "
                         f"and this one has {value}: choose another folder, or delete it."
                     )
+        if content.get("data") != data:
+            raise InvalidInput(
+                f"{self._path.parent} holds a training on {content.get('data') or 'unknown data'}, "
+                f"and this one is on {data or 'unknown data'}: choose another folder, or delete it."
+            )
         return content
 
     def save_if_due(self, state: State, at_once: bool) -> None:

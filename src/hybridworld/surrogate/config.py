@@ -18,7 +18,7 @@ Settings = Mapping[str, Mapping[str, Any]]  # section -> key -> value
 class Section(BaseModel):
     """Frozen, and strict about names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SurrogateConfig(Section):
@@ -28,7 +28,7 @@ class SurrogateConfig(Section):
     width: int | None = Field(None, ge=1, description="features of the network (default: 48 for unet, 256 for mlp)")
     params: bool = Field(True, description="does the network see the parameters of the dynamics?")
     residual: Literal["scaled", "plain"] = Field(
-        "scaled", description="unit of the predicted change: that of the horizon, or 1"
+        "scaled", description="scaled: changes in the unit of their horizon, from zero on; plain: the paper's"
     )
 
 
@@ -38,6 +38,7 @@ class TrainingConfig(Section):
     seed: int = Field(0, ge=0, description="of initial weights and batches")
     horizons: tuple[int, ...] = Field(description="ladder of horizons in frames, or a single one")
     objective: Literal["supervised", "self-consistency"] = Field("supervised", description="the latter for the ablation only")
+    weighting: Literal["none", "horizon"] = Field("none", description="horizon: errors count relative to the change at theirs")
     dagger: float = Field(0.1, ge=0, le=1, description="weight of the loss on the surrogate's own mid states")
     dagger_kind: Literal["chain", "solver"] = Field(
         "chain", description="target: the trajectory's future, or the solver's answer"
@@ -59,7 +60,7 @@ class TrainingConfig(Section):
     def _as_ladder(cls, value: Any) -> Any:
         """`64` and `1,2,4` from the command line."""
         if isinstance(value, str):
-            value = value.strip("[]() ").split(",")
+            value = value.strip("[]() ,").split(",")
         return (value,) if isinstance(value, int) else value
 
     @field_validator("horizons")
@@ -103,8 +104,20 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
         False: {"surrogate": {"params": False}, "training": VECTORS},
     },
     "laptop": {
-        True: {"training": FIELDS | {"samples": 160, "epochs": 15, "validation": 8, "ema": 0.98, "augment": True}},
-        False: {"training": VECTORS},
+        True: {
+            "training": FIELDS
+            | {
+                "lr": 5e-4,
+                "batch": 4,
+                "samples": 300,
+                "epochs": 8,
+                "ema": 0.98,
+                "augment": True,
+                "validation": 24,
+                "weighting": "horizon",
+            }
+        },
+        False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
     },
     "smoke": {
         True: {"surrogate": {"width": 8}, "training": FIELDS | {"lr": 1e-3, "samples": 64, "epochs": 3, "validation": 8}},
@@ -132,7 +145,7 @@ def configure(
     merged: dict[str, dict[str, Any]] = {"surrogate": {}, "training": {}}
     for layer in layers:
         for section, settings in layer.items():
-            merged[section].update(settings)
+            merged.setdefault(section, {}).update(settings)
     return checked(merged)
 
 
@@ -145,7 +158,7 @@ def parse_wishes(wishes: Iterable[str]) -> Settings:
         if not equals or not value:
             raise InvalidInput(f"The setting '{wish}' has no value: write it as training.lr=1e-4.")
         if name not in known:
-            sections = [each for each in known if each.endswith(f".{name}")]  # right, but for its section
+            sections = [each for each in known if each.endswith(f".{name.rpartition('.')[2]}")]  # right, but for its section
             hint = f" Did you mean '{sections[0]}'?" if sections else nearest(name, known) or f" There are: {', '.join(known)}."
             raise InvalidInput(f"There is no setting '{name}'.{hint}")
         section, _, key = name.partition(".")
@@ -183,10 +196,17 @@ def sentence(error: ValidationError) -> str:
         case "literal_error":
             return f"{name} is '{value}': it must be {context['expected']}."
         case "value_error":
-            return f"{name}: {context['error']}."
+            return f"{name}{': ' if '.' in name else '.'}{context['error']}."
         case "greater_than_equal":
             return f"{name} is {value}: it must be at least {context['ge']:g}."
         case "less_than_equal":
             return f"{name} is {value}: it must be at most {context['le']:g}."
+        case "greater_than":
+            return f"{name} is {value}: it must be greater than {context['gt']:g}."
+        case "less_than":
+            return f"{name} is {value}: it must be less than {context['lt']:g}."
+        case "int_parsing" | "float_parsing" | "finite_number" | "bool_parsing" as kind:
+            wanted = {"int": "a whole number", "bool": "true or false"}.get(kind.partition("_")[0], "a finite number")
+            return f"{name} is '{value}': it must be {wanted}."
         case _:
             return f"{name} is '{value}': {first['msg'][0].lower()}{first['msg'][1:]}."

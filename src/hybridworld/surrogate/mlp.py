@@ -14,6 +14,11 @@ class MLP(nn.Module):
         self.blocks = nn.ModuleList(Block(width, condition) for _ in range(4))
         self.head = nn.Sequential(nn.LayerNorm(width), nn.GELU(), nn.Linear(width, channels))
 
+    @property
+    def last(self) -> nn.Module:
+        """The layer whose answer is the change."""
+        return self.head[-1]
+
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
         """x (batch, channels), condition (batch, size) -> (batch, channels)."""
         x = self.stem(x)

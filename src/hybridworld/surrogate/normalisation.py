@@ -1,21 +1,28 @@
 """The scales of the data, measured once before training; they travel with the model.
 
-    z = (state - mean) / std              per channel
-    change(h) = rms of z(t + h) - z(t)    per channel and horizon: the unit in which a network predicts
+    z = (state - mean) / std                                  per channel
+    change(h) = typical rms of (z(t + h) - z(t)) / amplitude(z(t))        per channel and horizon
 
-In that unit the answer is of order one at every horizon. Without it a network that is right to one part in a hundred at 64
-frames is worse than "no change" at one frame.
+change(h) * amplitude is the unit in which a network predicts: in it the answer is of order one at every horizon. Without it a
+network that is right to one part in a hundred at 64 frames is worse than "no change" at one frame. A fresh blast changes a
+thousand times more than anything else and must not set the unit for everything else: hence the median instead of the mean, and
+the amplitude, which is that of the field itself where it exceeds the usual.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from hybridworld.data.pairs import TrajectorySource, evaluation_pairs
 
 CELLS = 2**25
 """Values of one channel that enter the statistics, about; never fewer than 64 states, never more than 16,384."""
+
+BLOCK = 1_000
+"""Values of one channel that say how large a change is: a field alone has more, of state vectors it takes many."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,17 @@ def measure(source: TrajectorySource, horizons: Sequence[int], seed: int = 0) ->
         squares += (states**2).sum(axis=axes)
     mean = total / (count * cells)
     std = varying(np.sqrt(np.maximum(squares / (count * cells) - mean**2, 0)), mean)
+
+    def column(values: np.ndarray) -> np.ndarray:
+        return values.reshape(-1, *[1] * len(spec.grid))
+
     ladder = sorted(set(horizons))
     changes = []
     for horizon in ladder:
         pairs = evaluation_pairs(source, horizon, max(count // len(ladder), 32), seed)
-        changes.append(np.sqrt(((pairs.futures - pairs.states).astype(np.float64) ** 2).mean(axis=axes)) / std)
+        z, later = (torch.from_numpy((each - column(mean)) / column(std)) for each in (pairs.states, pairs.futures))
+        relative = (later - z).square().reshape(*z.shape[:2], -1).mean(dim=2) / amplitude(z)[:, None] ** 2  # (pairs, channels)
+        changes.append(typical(relative, -(-BLOCK // cells)).numpy())
     params = source.params(trajectories)
     param_mean = params.mean(axis=0)
     return Normalisation(
@@ -59,6 +72,20 @@ def measure(source: TrajectorySource, horizons: Sequence[int], seed: int = 0) ->
             for values in (mean, std, param_mean, varying(params.std(axis=0), param_mean), ladder, np.stack(changes))
         )
     )
+
+
+def typical(squares: Tensor, size: int) -> Tensor:
+    """Root of the median of means over blocks of `size` rows (rows, channels), a tenth of the rms at least: (channels,)."""
+    whole = len(squares) // size * size
+    blocks = squares[:whole].reshape(-1, size, squares.shape[1]).mean(dim=1) if whole else squares.mean(dim=0, keepdim=True)
+    return torch.maximum(blocks.median(dim=0).values, squares.mean(dim=0) / 100).sqrt()
+
+
+def amplitude(z: Tensor) -> Tensor:
+    """How much fields (batch, channels, *grid) vary over their grid, in deviations, but 1 at least: (batch,)."""
+    if z.dim() == 2 or not len(z):  # state vectors, or nothing
+        return z.new_ones(len(z))
+    return z.flatten(2).var(dim=2, correction=0).mean(dim=1).sqrt().clamp(min=1)
 
 
 def varying(std: np.ndarray, mean: np.ndarray) -> np.ndarray:

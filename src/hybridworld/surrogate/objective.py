@@ -43,41 +43,53 @@ class Objective(nn.Module):
     def forward(self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor) -> Tensor:
         """Mean over the samples of all processes, once these processes average it."""
         f, share = self.surrogate.advance, self.training_config.dagger
-        z = self.surrogate.normalise(states)
+        z, half = self.surrogate.normalise(states), horizons / 2
         if self.training_config.objective == "self-consistency":
-            return squared(f(z, horizons, params) - self._chain(z, horizons, params)).mean()
+            return squared(f(z, horizons, params) - f(f(z, half, params), half, params)).mean()
         target = self.surrogate.normalise(futures)
+        of_all = ceil(share * (len(z) * self._world))  # rounded alike for any number of processes
+        mine = slice(len(range(self._rank, of_all, self._world)))
+        # One pass for the answers and for the mid states: a small network costs as much per call as per sample.
+        direct = z if share < 1 else z[:0]
+        first = f(
+            torch.cat([direct, z[mine]]),
+            torch.cat([horizons[: len(direct)], half[mine]]),
+            torch.cat([params[: len(direct)], params[mine]]),
+        )
+        answers, mid = first.split([len(direct), len(z[mine])])
         loss = torch.zeros((), device=z.device)
         if share < 1:
-            loss = (1 - share) * squared(f(z, horizons, params) - target).mean()
-        of_all = ceil(share * len(z) * self._world)
-        mine = len(range(self._rank, of_all, self._world))
-        if mine:
-            part = [values[:mine] for values in (z, horizons, params, target)]
-            errors = self._dagger_solver(*part) if self.training_config.dagger_kind == "solver" else self._dagger_chain(*part)
+            loss = (1 - share) * (self._weights(horizons) * squared(answers - target)).mean()
+        if len(mid):
+            second = self._ask_solver if self.training_config.dagger_kind == "solver" else self._chain
+            errors = second(mid, z[mine], half[mine], params[mine], target[mine])
             loss = loss + share * self._world / of_all * errors.sum()
         return loss
 
-    def _chain(self, z: Tensor, horizons: Tensor, params: Tensor) -> Tensor:
-        mid = self.surrogate.advance(z, horizons / 2, params)
-        return self.surrogate.advance(mid, horizons / 2, params)
+    def _weights(self, horizons: Tensor) -> Tensor:
+        """One per sample: 1, or what makes "no change" about equally wrong at every horizon."""
+        if self.training_config.weighting == "none":
+            return torch.ones_like(horizons)
+        return 1 / self.surrogate.unit_of_change(horizons).square().mean(dim=1)
 
-    def _dagger_chain(self, z: Tensor, horizons: Tensor, params: Tensor, target: Tensor) -> Tensor:
-        return squared(self._chain(z, horizons, params) - target)
+    def _chain(self, mid: Tensor, z: Tensor, half: Tensor, params: Tensor, target: Tensor) -> Tensor:
+        """The second half, compared with the trajectory's future."""
+        return self._weights(2 * half) * squared(self.surrogate.advance(mid, half, params) - target)
 
-    def _dagger_solver(self, z: Tensor, horizons: Tensor, params: Tensor, target: Tensor) -> Tensor:
-        """The solver takes whole frames, so odd horizons have no mid state: they are supervised directly."""
-        even = horizons % 2 == 0
-        direct = squared(self.surrogate.advance(z[~even], horizons[~even], params[~even]) - target[~even])
-        if not even.any():
-            return direct
-        z, half, params = z[even], horizons[even] / 2, params[even]
-        with torch.no_grad():
-            mid = self.surrogate.advance(z, half, params)
-            answers, found = self._ask(self.surrogate.denormalise(mid), half, params)
+    def _ask_solver(self, mid: Tensor, z: Tensor, half: Tensor, params: Tensor, target: Tensor) -> Tensor:
+        """The second half, compared with what the solver makes of the mid state.
+
+        The solver takes whole frames, so odd horizons have no mid state: they are supervised directly.
+        """
+        odd = half != half.floor()
+        direct = self._weights(2 * half[odd]) * squared(
+            self.surrogate.advance(z[odd], 2 * half[odd], params[odd]) - target[odd]
+        )
+        mid, half, params = mid[~odd].detach(), half[~odd], params[~odd]
+        answers, found = self._ask(self.surrogate.denormalise(mid), half, params)
         mid, half, params = mid[found], half[found], params[found]
         errors = squared(self.surrogate.advance(mid, half, params) - self.surrogate.normalise(answers))
-        return torch.cat([direct, errors])
+        return torch.cat([direct, self._weights(2 * half) * errors])
 
     def _ask(self, states: Tensor, frames: Tensor, params: Tensor) -> tuple[Tensor, Tensor]:
         """The solver's answers, and of which states; a prediction may be a state that cannot exist."""

@@ -1,8 +1,7 @@
 """One process, or many that `torchrun` started: who am I, and on which device?"""
 
+import atexit
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -39,18 +38,15 @@ class Team:
         return said[0]
 
 
-@contextmanager
-def team() -> Iterator[Team]:
-    """Join the team that torchrun's environment variables describe; without them, a team of one."""
+def team() -> Team:
+    """The team that torchrun's environment variables describe; without them, a team of one.
+
+    A process joins once and leaves when it ends: gloo cannot meet again where it has met before.
+    """
     rank, world, local = (int(os.environ.get(name, default)) for name, default in
                           (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0)))  # fmt: skip
     cuda = torch.cuda.is_available()
-    device = torch.device("cuda", local % torch.cuda.device_count()) if cuda else torch.device("cpu")
-    if world == 1:
-        yield Team(0, 1, device)
-        return
-    dist.init_process_group("nccl" if cuda else "gloo")
-    try:
-        yield Team(rank, world, device)
-    finally:
-        dist.destroy_process_group()
+    if world > 1 and not dist.is_initialized():
+        dist.init_process_group("nccl" if cuda else "gloo")
+        atexit.register(dist.destroy_process_group)
+    return Team(rank, world, torch.device("cuda", local % torch.cuda.device_count()) if cuda else torch.device("cpu"))

@@ -1,6 +1,6 @@
 """A propagator that was learned: (state, horizon, params) -> state, in one forward pass, for any real horizon.
 
-    z(t + h) = z(t) + change(h) * network(z(t), log2 h, params)            z: the normalised state
+    z(t + h) = z(t) + change(h) * amplitude(z(t)) * network(z(t), log2 h, params)            z: the normalised state
 
 The unit change(h) is measured on the training data (`normalisation`), interpolated between its horizons and linear in h below
 them: as h goes to zero, so does the predicted change.
@@ -17,7 +17,7 @@ from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.backbones import Backbone, find_backbone
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
-from hybridworld.surrogate.normalisation import Normalisation
+from hybridworld.surrogate.normalisation import Normalisation, amplitude
 
 CONDITION = 64
 
@@ -47,6 +47,9 @@ class Surrogate(nn.Module):
         self.conditioning = Conditioning(len(spec.params) if config.params else 0, CONDITION)
         width = {} if config.width is None else {"width": config.width}
         self.backbone = make(len(spec.channels), boundaries, CONDITION, **width)
+        if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
+            for parameter in self.backbone.last.parameters():
+                nn.init.zeros_(parameter)
 
     def forward(self, states: Tensor, horizons: Tensor | float, params: Tensor | None = None) -> Tensor:
         """States (batch, channels, *grid) `horizons` frames later; params (batch, number of spec.params)."""
@@ -62,12 +65,14 @@ class Surrogate(nn.Module):
 
     def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
         """The same in normalised states: z (batch, channels, *grid), horizons (batch,)."""
-        answer = self.backbone(z, self.conditioning(horizons, self._conditions(z, params)))
-        unit = self.unit_of_change(horizons).reshape(answer.shape[:2] + (1,) * (answer.dim() - 2))
-        return torch.addcmul(z, unit, answer)
+        answer = self.backbone(z, self.conditioning(horizons, self.conditions(z, params)))
+        unit = self.unit_of_change(horizons)
+        if self.config.residual == "scaled":
+            unit = unit * amplitude(z)[:, None]
+        return torch.addcmul(z, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
 
     def unit_of_change(self, horizons: Tensor) -> Tensor:
-        """rms of the change of z over these horizons (batch,) -> (batch, channels)."""
+        """change(h) for horizons (batch,) -> (batch, channels)."""
         if self.config.residual == "plain":
             return self.changes.new_ones(len(horizons), self.changes.shape[1])
         rungs, place = torch.log2(self.horizons), torch.log2(horizons)
@@ -77,7 +82,7 @@ class Surrogate(nn.Module):
         between = torch.lerp(self.changes[below], self.changes[above], share)
         return between * (horizons / self.horizons[0]).clamp(max=1)[:, None]
 
-    def _conditions(self, z: Tensor, params: Tensor | None) -> Tensor:
+    def conditions(self, z: Tensor, params: Tensor | None) -> Tensor:
         """Normalised parameters (batch, n); n = 0 for a network that sees the state alone."""
         if not (self.config.params and self.spec.params):
             return z.new_zeros(len(z), 0)
@@ -93,8 +98,9 @@ class Surrogate(nn.Module):
     def _horizons(self, horizons: Tensor | float, states: Tensor) -> Tensor:
         """One positive number per state."""
         found = torch.as_tensor(horizons, dtype=torch.float32, device=states.device).expand(len(states))
-        if not bool((found > 0).all() & found.isfinite().all()):
-            raise InvalidInput(f"The horizon is {float(found.min()):g} frames: it must be a positive number.")
+        wrong = ~((found > 0) & found.isfinite())  # so that nan counts as wrong
+        if wrong.any():
+            raise InvalidInput(f"The horizon is {float(found[wrong][0]):g} frames: it must be a positive number.")
         return found
 
     def _column(self, values: Tensor) -> Tensor:

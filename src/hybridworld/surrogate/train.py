@@ -47,6 +47,7 @@ class Task:
     solve: Solve | None = None
     backbone: type[Backbone] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Goes into the model. A run goes on only with the `data` that it names."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,10 @@ class Watch:
 def train(task: Task, folder: Path, watch: Watch | None = None) -> State | None:
     """Train in `folder`, or go on there. Under torchrun only the leader has an outcome; it wrote `model.safetensors`."""
     watch = watch or Watch()
-    with team() as us:
-        folder.mkdir(parents=True, exist_ok=True)
-        with only_one_in(folder, "training") if us.leads else nullcontext(), torch.random.fork_rng():
-            state = run(task, folder, watch, us)
+    us = team()
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_one_in(folder, "training") if us.leads else nullcontext(), torch.random.fork_rng():
+        state = run(task, folder, watch, us)
     return state if us.leads else None
 
 
@@ -76,15 +77,18 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     if training.batch % us.world:
         raise InvalidInput(f"training.batch is {training.batch}: {us.world} processes cannot share it evenly.")
     checkpoints = Checkpoints(folder)
-    state = begin(task, checkpoints.load(task.config), us)
+    state = begin(task, checkpoints.load(task.config, task.provenance.get("data")), us)
     objective = Objective(state.surrogate, training, task.solve, (us.rank, us.world))
+    objective.unsolved = state.unsolved
     model = us.share(objective)
     pairs = Pairs(
         task.train, training.batch // us.world, training.seed, training.horizons,
         task.symmetries if training.augment else (), training.augment, (us.rank, us.world),
     )  # fmt: skip
-    checks = validation_pairs(task.val, training.horizons, training.validation, training.seed) if us.leads else {}
+    checks: dict[int, Batch] = {}
     if us.leads:
+        if not state.finished:
+            checks = validation_pairs(task.val, training.horizons, training.validation, training.seed)
         state.no_change = {h: asdict(score) for h, score in scores_of_no_change(state.surrogate, checks).items()}
         lines = (json.dumps(record) + "\n" for record in state.history)
         write_atomically(folder / METRICS, "".join(lines).encode())
@@ -103,6 +107,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
             state.optimiser.step()
             if state.average:
                 state.average.update_parameters(state.surrogate)
+            state.unsolved = objective.unsolved
             state.advance(value, time.perf_counter() - began)
             if not math.isfinite(value):
                 raise HybridWorldError(
@@ -112,7 +117,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
                 watch.on_step(state, value)
             if state.step % training.steps_per_epoch == 0:
                 if us.leads:
-                    end_epoch(task, state, checks, folder, watch, objective.unsolved)
+                    end_epoch(task, state, checks, folder, watch)
                 state.finished = us.agree(state.finished)
             if us.leads:
                 checkpoints.save_if_due(state, at_once=state.finished or interrupts.asked is not None)
@@ -125,7 +130,8 @@ def begin(task: Task, found: dict[str, Any] | None, us: Team) -> State:
     training = task.config.training
     torch.manual_seed(training.seed)  # initial weights, and whatever a user's network draws
     scales = State.scales(found) if found else measure(task.train, training.horizons, training.seed)
-    state = State(task.config, Surrogate(task.train.spec, task.config.surrogate, scales, task.backbone).to(us.device))
+    surrogate = Surrogate(task.train.spec, task.config.surrogate, scales, task.backbone).to(us.device)
+    state = State(task.config, surrogate, task.provenance.get("data"))
     if found:
         state.restore(found)
     return state
@@ -139,7 +145,7 @@ def learning_rate(training: TrainingConfig, step: int) -> float:
     return training.lr * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (training.steps - warmup)))
 
 
-def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Path, watch: Watch, unsolved: int) -> None:
+def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Path, watch: Watch) -> None:
     """Validate, note it down, keep the best model, decide whether to go on."""
     began = time.perf_counter()
     training, judged = task.config.training, state.judged
@@ -153,8 +159,8 @@ def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Pat
         "mse": sum(score.mse for score in found.values()) / len(found),
         "horizons": {h: asdict(score) | {"no_change": state.no_change[h]} for h, score in found.items()},
     }
-    if unsolved:
-        record["unsolved"] = unsolved
+    if state.unsolved:
+        record["unsolved"] = state.unsolved
     if watch.probe and (state.epoch % PROBE_EVERY == 0 or state.epoch == training.epochs):
         record["auroc"] = dict(watch.probe(judged, checks))
     judged.train()

@@ -9,9 +9,12 @@ What lies beyond the edge of the grid is what the boundary says: the other side 
 at an open end, nothing at a wall.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.conditioning import FiLM
@@ -44,6 +47,11 @@ class UNet(nn.Module):
         self.bottleneck = block(levels[-1], levels[-1])
         self.up = nn.ModuleList(block(a + b, b) for a, b in zip(levels[:0:-1], levels[-2::-1], strict=True))
         self.head = nn.Sequential(nn.GroupNorm(GROUPS, width), nn.SiLU(), Conv(width, channels, boundaries))
+
+    @property
+    def last(self) -> nn.Module:
+        """The layer whose answer is the change."""
+        return self.head[-1]
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
         """x (batch, channels, *grid), condition (batch, size) -> (batch, channels, *grid)."""
@@ -92,16 +100,44 @@ class Conv(nn.Module):
 
 def padded(x: Tensor, boundaries: tuple[str, ...]) -> Tensor:
     """One more cell at both ends of each axis."""
-    if len(set(boundaries)) == 1:
-        return F.pad(x, [1, 1] * len(boundaries), PADDING[boundaries[0]])
-    for axis, boundary in enumerate(boundaries):  # F.pad counts axes from the last, and pads all from it on
-        ends = [x.select(2 + axis, 0), x.select(2 + axis, -1)]
-        if boundary == "periodic":
-            ends.reverse()
-        if boundary == "wall":
-            ends = [torch.zeros_like(end) for end in ends]
-        x = torch.cat([ends[0].unsqueeze(2 + axis), x, ends[1].unsqueeze(2 + axis)], dim=2 + axis)
-    return x
+    return Padding.apply(x, boundaries)
+
+
+class Padding(torch.autograd.Function):
+    """Pads, and on the way back adds what came from the padding to the cells it was made of.
+
+    Torch's own gradient of circular padding fills an array per slice: a fifth of the time of a training step.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, boundaries: tuple[str, ...]) -> Tensor:
+        """x (batch, features, *grid)"""
+        ctx.boundaries = boundaries
+        if len(set(boundaries)) == 1:
+            return F.pad(x, [1, 1] * len(boundaries), PADDING[boundaries[0]])
+        for axis, boundary in enumerate(boundaries, start=2):
+            ends = [x.narrow(axis, 0, 1), x.narrow(axis, -1, 1)]
+            if boundary == "periodic":
+                ends.reverse()
+            if boundary == "wall":
+                ends = [torch.zeros_like(end) for end in ends]
+            x = torch.cat([ends[0], x, ends[1]], dim=axis)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """The transposed map."""
+        for axis, boundary in enumerate(ctx.boundaries, start=2):
+            inner = gradient.narrow(axis, 1, gradient.shape[axis] - 2).clone()
+            ends = [gradient.select(axis, 0), gradient.select(axis, -1)]
+            if boundary == "periodic":
+                ends.reverse()
+            if boundary != "wall":
+                inner.select(axis, 0).add_(ends[0])
+                inner.select(axis, -1).add_(ends[1])
+            gradient = inner
+        return gradient, None
 
 
 def doubled(x: Tensor, grid: torch.Size, boundaries: tuple[str, ...]) -> Tensor:

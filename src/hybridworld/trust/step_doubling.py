@@ -7,30 +7,16 @@ fronts, contacts), its two answers part. It needs no labels, no second model and
 spot: a wrong f that is consistent with itself, like f(s, T) = s, has the map zero.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from torch import Tensor
 
-Propagator = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(states, horizons, params) -> states."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A prediction, and where it is doubtful."""
-
-    prediction: Tensor  # (batch, channels, *grid)
-    error_map: Tensor  # (batch, *grid)
-
-    @property
-    def score(self) -> Tensor:
-        """One number per trajectory: the mean of its map, (batch,)."""
-        return self.error_map.flatten(1).mean(dim=1) if self.error_map.dim() > 1 else self.error_map
+from hybridworld.trust.signal import Cost, Estimate, Propagator, distance
 
 
 class StepDoubling:
     """The signal of a propagator `f`; `unit` (channels,) makes channels comparable: a surrogate's own deviations."""
+
+    name = "step-doubling"
+    cost = Cost(passes=3)
 
     def __init__(self, f: Propagator, unit: Tensor) -> None:
         self._f, self._unit = f, unit
@@ -40,8 +26,3 @@ class StepDoubling:
         whole = self._f(states, horizons, params)
         twice = self._f(self._f(states, horizons / 2, params), horizons / 2, params)
         return Estimate(whole, distance(whole, twice, self._unit))
-
-
-def distance(a: Tensor, b: Tensor, unit: Tensor) -> Tensor:
-    """Norm over channels of (a - b) / unit: (batch, channels, *grid) -> (batch, *grid)."""
-    return ((a - b) / unit.reshape(-1, *[1] * (a.dim() - 2))).norm(dim=1)

@@ -1,0 +1,1 @@
+"""What we answer: policies over a surrogate, a trust signal and a solver."""

@@ -1,0 +1,145 @@
+"""A gate that lives: mode 2 over time, with its own health in view.
+
+    deferral    what share was handed to the solver, beside the 1 - q that was asked for
+    drift       do recent scores still look like the validation scores? (two-sample Kolmogorov-Smirnov test per window)
+    audits      a small random share of the accepted answers is solved anyway: an unbiased estimate of their error
+    adaptive    optional: the threshold follows recent scores, so that the deferral stays 1 - q under drift
+
+Scores of different horizons are compared by their rank among the validation scores of their horizon, from 0 to 1.
+"""
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import ks_2samp
+
+from hybridworld.deploy.hybrid import Forecast, HybridModel
+from hybridworld.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One test of one window of scores."""
+
+    answers: int
+    """Answers that had been given when the window was full."""
+    p_value: float
+    alarm: bool
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a gate has seen so far."""
+
+    answers: int
+    deferral: float
+    expected_deferral: float
+    drifts: tuple[Drift, ...]
+    audits: int
+    error: float
+    """Mean error of accepted answers, estimated from the audits (nan before the first)."""
+    error_deviation: float
+    """Standard error of that estimate."""
+    coverage: float
+    """Share of audited answers whose error was below its bound (nan without bounds)."""
+
+    @property
+    def alarm(self) -> bool:
+        """Did the latest window look unlike the validation data?"""
+        return bool(self.drifts) and self.drifts[-1].alarm
+
+
+class Gate:
+    """Answers with `model` in mode 2 and watches. `false_alarms` is the rate per window on data like the validation data."""
+
+    def __init__(
+        self,
+        model: HybridModel,
+        q: float = 0.75,
+        window: int = 200,
+        false_alarms: float = 0.001,
+        adaptive: bool = False,
+        audit: float = 0.0,
+        coverage: float = 0.9,
+        seed: int = 0,
+    ) -> None:
+        if model.calibration is None:
+            raise InvalidInput(f"The model of {model.spec.name} has no validation scores: run `hybridworld calibrate`.")
+        for name, value in {"audit share": audit, "false alarm rate": false_alarms, "coverage": coverage, "q": q}.items():
+            if not 0 <= value <= 1:
+                raise InvalidInput(f"The {name} is {value:g}: it must be from 0 to 1.")
+        if window < 20:
+            raise InvalidInput(f"The window is {window} answers: a test needs at least 20.")
+        self.model, self.q = model, q
+        self._calibration, self._adaptive, self._audit, self._coverage = model.calibration, adaptive, audit, coverage
+        self._window, self._false_alarms = window, false_alarms
+        self._rng = np.random.default_rng(seed)
+        self._recent: dict[float, deque[float]] = defaultdict(lambda: deque(maxlen=window))  # horizon -> scores
+        self._fresh: list[float] = []  # ranks since the last test
+        self._answers = self._deferred = 0
+        self._drifts: list[Drift] = []
+        self._errors: list[float] = []
+        self._covered: list[bool] = []
+
+    def predict(self, state: np.ndarray, horizon: float, params: np.ndarray | None = None) -> Forecast:
+        """As `HybridModel.predict` in mode 2; what is audited is answered by the solver as well."""
+        forecast = self.model.predict(state, horizon, params, 2, self.q, self._threshold(horizon))
+        assert forecast.score is not None
+        single = np.ndim(forecast.score) == 0
+        scores = np.atleast_1d(forecast.score)
+        self._answers += len(scores)
+        self._deferred += int(np.sum(forecast.used_solver))
+        self._recent[horizon].extend(scores.tolist())
+        self._watch(self._calibration.rank(horizon, scores))
+        chosen = ~np.atleast_1d(forecast.used_solver) & (self._rng.random(len(scores)) < self._audit)
+        if not chosen.any():
+            return forecast
+        truth = self._solve_chosen(state, horizon, params, chosen, single)
+        answers = forecast.state[None] if single else forecast.state.copy()
+        errors = self.model.errors(answers[chosen], truth)
+        self._errors += errors.tolist()
+        if self.model.bound is not None:
+            self._covered += (errors <= self.model.bound(scores[chosen], horizon, self._coverage)).tolist()
+        answers[chosen] = truth
+        used = np.atleast_1d(forecast.used_solver) | chosen
+        return replace(forecast, state=answers[0] if single else answers, used_solver=used[0] if single else used)
+
+    @property
+    def health(self) -> Health:
+        """A look at it all."""
+        count, errors = len(self._errors), np.array(self._errors)
+        return Health(
+            self._answers,
+            self._deferred / max(self._answers, 1),
+            1 - self.q,
+            tuple(self._drifts),
+            count,
+            float(errors.mean()) if count else float("nan"),
+            float(errors.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan"),
+            float(np.mean(self._covered)) if self._covered else float("nan"),
+        )
+
+    def _threshold(self, horizon: float) -> float:
+        """Frozen, or such that a share q of the recent answers would have been kept."""
+        recent = self._recent[horizon]
+        if self._adaptive and len(recent) == self._window:
+            return float(np.quantile(np.array(recent), self.q))
+        return self.model.threshold(horizon, self.q)
+
+    def _watch(self, ranks: np.ndarray) -> None:
+        self._fresh.extend(ranks.tolist())
+        while len(self._fresh) >= self._window:
+            window, self._fresh = self._fresh[: self._window], self._fresh[self._window :]
+            expected = (np.arange(self._calibration.size) + 0.5) / self._calibration.size
+            p_value = float(ks_2samp(window, expected).pvalue)
+            self._drifts.append(Drift(self._answers, p_value, p_value < self._false_alarms))
+
+    def _solve_chosen(
+        self, state: np.ndarray, horizon: float, params: np.ndarray | None, chosen: np.ndarray, single: bool
+    ) -> np.ndarray:
+        states = np.asarray(state)[None] if single else np.asarray(state)
+        rows = None if params is None else np.asarray(params)
+        if rows is not None and rows.ndim == 2:
+            rows = rows[chosen]
+        return self.model.solve(states[chosen], horizon, rows)

@@ -1,0 +1,177 @@
+"""A surrogate that knows when to ask: (state, horizon, params) -> Forecast.
+
+mode 1    the surrogate alone: one forward pass
+mode 2    the surrogate and its error map; trajectories whose score exceeds τ(horizon, q) go to the reference solver
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import checked_params, checked_states
+from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.trust.bounds import ErrorBound
+from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.signal import Estimate, TrustSignal, distance
+from hybridworld.trust.step_doubling import StepDoubling
+
+CELLS = 2**17
+"""Values per channel in one forward pass, about."""
+
+Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
+"""Environment.solve, here or on a cluster."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """An answer and what is known about it. For one state the arrays have no batch axis."""
+
+    state: np.ndarray  # (batch, channels, *grid)
+    used_solver: np.ndarray  # bool (batch,)
+    error_map: np.ndarray | None = None  # (batch, *grid), in deviations of the training data; none in mode 1
+    score: np.ndarray | None = None  # (batch,): the mean of the map
+    threshold: float | None = None  # a score above it was deferred
+    seconds: dict[str, float] = field(default_factory=dict)  # surrogate, error map, solver
+
+
+class HybridModel:
+    """A surrogate, its trust signal, its calibration, and the solver that it defers to."""
+
+    def __init__(
+        self,
+        surrogate: Surrogate,
+        calibration: Calibration | None = None,
+        solve: Solve | None = None,
+        bound: ErrorBound | None = None,
+        signal: TrustSignal | None = None,
+    ) -> None:
+        self.surrogate, self.calibration, self._solve, self.bound = surrogate.eval(), calibration, solve, bound
+        self.signal = signal or StepDoubling(surrogate, surrogate.std)
+
+    @property
+    def spec(self) -> StateSpec:
+        """What its states mean."""
+        return self.surrogate.spec
+
+    def predict(
+        self,
+        state: np.ndarray,
+        horizon: float,
+        params: np.ndarray | None = None,
+        mode: int = 2,
+        q: float = 0.75,
+        threshold: float | None = None,
+    ) -> Forecast:
+        """The state `horizon` frames later, for one state or a batch. `threshold` overrides the one that q stands for."""
+        if mode not in (1, 2):
+            raise InvalidInput(f"The mode is {mode}: choose 1 (the surrogate alone) or 2 (with the solver where needed).")
+        states, single = checked_states(self.spec, state)
+        if not (np.isfinite(horizon) and horizon > 0):
+            raise InvalidInput(f"The horizon is {horizon:g} frames: it must be a positive number.")
+        if params is None and mode == 1 and not self.surrogate.config.params:
+            rows = np.zeros((len(states), len(self.spec.params)))  # nobody looks at them
+        else:
+            rows = checked_params(self.spec, params, len(states))
+        forecast = (
+            self._surrogate_alone(states, horizon, rows) if mode == 1 else self._gated(states, horizon, rows, q, threshold)
+        )
+        return _first(forecast) if single else forecast
+
+    def rollout(
+        self,
+        state: np.ndarray,
+        horizon: float,
+        links: int,
+        params: np.ndarray | None = None,
+        mode: int = 2,
+        q: float = 0.75,
+        threshold: float | None = None,
+    ) -> Iterator[Forecast]:
+        """`links` predictions of `horizon` frames, each from the answer before it, with the gate at each link."""
+        for _ in range(links):
+            forecast = self.predict(state, horizon, params, mode, q, threshold)
+            yield forecast
+            state = forecast.state
+
+    def _surrogate_alone(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
+        seconds: dict[str, float] = {}
+        with timed(seconds, "surrogate"):
+            answers = [self.surrogate(*piece).cpu().numpy() for piece in self._pieces(states, horizon, params)]
+        return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds)
+
+    def _gated(self, states: np.ndarray, horizon: float, params: np.ndarray, q: float, threshold: float | None) -> Forecast:
+        solve = self._solver(horizon)
+        limit = self.threshold(horizon, q) if threshold is None else threshold
+        seconds: dict[str, float] = {}
+        with timed(seconds, "surrogate and error map"):
+            found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
+        answer, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        flagged = ~(score <= limit)  # so that nan is deferred
+        with timed(seconds, "solver"):
+            if flagged.any():
+                answer[flagged] = solve(states[flagged], int(horizon), params[flagged])
+        return Forecast(answer, flagged, error_map, score, limit, seconds)
+
+    def threshold(self, horizon: float, q: float) -> float:
+        """τ(horizon, q) from the validation scores in the model's file."""
+        if self.calibration is None:
+            raise InvalidInput(
+                f"The model of {self.spec.name} has no validation scores, so q has no threshold: "
+                "run `hybridworld calibrate`, or give a threshold."
+            )
+        return self.calibration.threshold(horizon, q)
+
+    def solve(self, states: np.ndarray, horizon: float, params: np.ndarray | None = None) -> np.ndarray:
+        """The reference answer."""
+        return self._solver(horizon)(states, int(horizon), checked_params(self.spec, params, len(states)))
+
+    def errors(self, predictions: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        """What scores estimate: the mean over cells of the distance, in deviations of the training data, (batch,)."""
+        a, b = (torch.from_numpy(np.asarray(each, np.float32)) for each in (predictions, truth))
+        return Estimate(a, distance(a, b, self.surrogate.std.cpu())).score.numpy()
+
+    def _solver(self, horizon: float) -> Solve:
+        if self._solve is None:
+            raise InvalidInput(
+                f"Mode 2 needs a solver, and there is none for {self.spec.name}: name its system, or use mode 1."
+            )
+        if horizon != int(horizon):
+            raise InvalidInput(f"The horizon is {horizon:g} frames: mode 2 may ask the solver, which takes whole frames.")
+        return self._solve
+
+    def _pieces(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Few enough rows at a time, as tensors, without gradients."""
+        size = max(1, CELLS // int(np.prod(self.spec.grid, dtype=int)))
+        device = self.surrogate.mean.device
+        with torch.inference_mode():
+            for start in range(0, len(states), size):
+                rows = slice(start, start + size)
+                now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (states, params))
+                yield now, torch.full((len(now),), float(horizon), device=device), given
+
+
+def _first(forecast: Forecast) -> Forecast:
+    """Without the batch axis."""
+    parts = (forecast.error_map, forecast.score)
+    error_map, score = (None if part is None else part[0] for part in parts)
+    return Forecast(forecast.state[0], forecast.used_solver[0], error_map, score, forecast.threshold, forecast.seconds)
+
+
+def _on_cpu(estimate: Estimate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    prediction, error_map, score = (each.cpu().numpy() for each in (estimate.prediction, estimate.error_map, estimate.score))
+    return prediction, error_map, score
+
+
+@contextmanager
+def timed(seconds: dict[str, float], part: str) -> Iterator[None]:
+    """Add to seconds[part] what the block takes."""
+    began = time.perf_counter()
+    yield
+    seconds[part] = seconds.get(part, 0.0) + time.perf_counter() - began

@@ -1,0 +1,212 @@
+"""How fast does training run, beside the loop that one would write by hand, and what makes it faster? All in one run.
+
+    plain loop      batches in memory, loss, backward, clip, AdamW as torch has it: `plain_loops`
+    our loop        `surrogate.train`, fed by a solver at work in the background, with checkpoints and callbacks
+
+Loops take turns, a round of steps each, so that whatever else the machine does hits all of them alike; the median of the rounds
+counts. In each of its rounds our loop has trajectories to solve and a checkpoint to write, more often than in a training.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import inf, prod
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from hybridworld.data.pairs import Batch, Pairs
+from hybridworld.data.stream import VECTORS, Stream
+from hybridworld.evaluate.plain_loops import (
+    FEW,
+    Loop,
+    Tensors,
+    network_alone,
+    plain_step,
+    prepare,
+    same_threads_afterwards,
+    take_turns,
+    whole_batch,
+)
+from hybridworld.physics.environment import Environment
+from hybridworld.physics.threads import thread_count
+from hybridworld.surrogate import checkpoint
+from hybridworld.surrogate.checkpoint import State
+from hybridworld.surrogate.config import Config, TrainingConfig, configure
+from hybridworld.surrogate.normalisation import measure
+from hybridworld.surrogate.objective import Objective
+from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.surrogate.train import Task, Watch, train
+from hybridworld.surrogate.validation import CELLS, scores, to_tensors, validation_pairs
+
+BATCHES = 4  # that plain loops take in turn
+PAIRS = 64  # per trajectory at most, as a stream has it
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TrainTiming:
+    """Rates are samples per second; what follows from them is computed here."""
+
+    batch: int
+    threads: int
+    rounds: int
+    plain_whole: float
+    """The second term of the objective on the whole batch, as one writes it by hand."""
+    plain_share: float
+    """The same loop with our objective."""
+    plain_none: float
+    """Without the second term."""
+    ours: float
+    forward_ms: float
+    validation_s: float
+    epochs: int
+    samples: int  # per epoch
+    net_batch: int
+    net_rate: float
+    variants: Mapping[str, float | None]
+    """Rate of the network alone relative to `net_rate`; None: not available here."""
+
+    @property
+    def ratio(self) -> float:
+        """Our loop over the one written by hand."""
+        return self.ours / self.plain_whole
+
+    @property
+    def ratio_same_objective(self) -> float:
+        """What is left of the plain loop's rate once data, checkpoints and callbacks are paid for."""
+        return self.ours / self.plain_share
+
+    @property
+    def validation_share(self) -> float:
+        """Of the time of an epoch."""
+        return self.validation_s / (self.validation_s + self.samples / self.ours)
+
+    @property
+    def paper_hours(self) -> float:
+        """All epochs of the paper, each with its validation."""
+        return self.epochs * (self.samples / self.ours + self.validation_s) / 3600
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        derived = ("ratio", "ratio_same_objective", "validation_share", "paper_hours")
+        return asdict(self) | {name: getattr(self, name) for name in derived}
+
+
+class Enough(Exception):
+    """All rounds were run."""
+
+
+def time_training(environment: Environment, seconds: float, steps: int | None, compiled: bool, tell: Tell) -> TrainTiming:
+    """Give each loop so many seconds, or steps; the network alone gets half the time. `tell` hears what is being measured."""
+    spec, config = environment.spec, configure(environment.spec, "paper", presets=environment.presets)
+    training, threads = config.training, thread_count() if spec.grid else 1  # as `hybridworld train` has it
+    few = FEW if spec.grid else training.batch
+    pairs = min(training.validation, max(1, CELLS // prod(spec.grid)))  # what one forward pass takes
+    with same_threads_afterwards():
+        tell("first trajectories")
+        surrogate, batches, checks = material(environment, config, pairs)
+        loops = loops_by_hand(surrogate, training, batches, checks, threads)
+        tell("warm-up")
+        rounds = prepare(loops.values(), seconds, steps)
+        ours = beside_ours(environment, config, loops, rounds, tell)
+        tell("warm-up of the network alone")
+        alone = network_alone(surrogate, training, [first(few, *batch) for batch in batches], threads, compiled)
+        working = [loop for loop in alone.values() if loop]
+        for turn in range(prepare(working, seconds / 2, steps)):
+            tell(f"the network alone, round {turn + 1}")
+            take_turns(working)
+    measured = {name: median(loop.seconds) for name, loop in loops.items()}
+    rates = {name: training.batch / each for name, each in measured.items()}
+    variants = {name: median(loop.seconds) if loop else None for name, loop in alone.items()}
+    default = variants.pop("as used") or inf
+    return TrainTiming(
+        training.batch, threads, rounds, rates["whole"], rates["share"], rates["none"], training.batch / ours,
+        1e3 * measured["forward"], measured["validation"] * training.validation / pairs,
+        training.epochs, training.steps_per_epoch * training.batch,
+        few, few / default, {name: default / each if each else None for name, each in variants.items()},
+    )  # fmt: skip
+
+
+def material(environment: Environment, config: Config, pairs: int) -> tuple[Surrogate, list[Tensors], dict[int, Batch]]:
+    """The network with its scales, batches as tensors, and validation pairs: all that a loop by hand has in memory."""
+    training = config.training
+    with Stream(environment) as source, Stream(environment, "val", buffer=1) as val:
+        surrogate = Surrogate(environment.spec, config.surrogate, measure(source, training.horizons, training.seed))
+        draw = Pairs(source, training.batch, training.seed, training.horizons)
+        batches = [to_tensors(draw.batch(number), torch.device("cpu")) for number in range(BATCHES)]
+        return surrogate, batches, validation_pairs(val, training.horizons, pairs, training.seed)
+
+
+def first(count: int, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor) -> Tensors:
+    """The first samples of a batch."""
+    return states[:count], horizons[:count], params[:count], futures[:count]
+
+
+def loops_by_hand(
+    surrogate: Surrogate, training: TrainingConfig, batches: Sequence[Tensors], checks: Mapping[int, Batch], threads: int
+) -> dict[str, Loop]:
+    """The three plain loops, and what else is timed between them: validation, and one state alone."""
+    state, horizon, params, _ = first(1, *batches[0])
+
+    def forward() -> Tensor:
+        with torch.no_grad():
+            return surrogate(state, horizon, params)
+
+    def our_objective(net: Surrogate, batch: Tensors) -> Iterator[Tensor]:
+        yield Objective(net, training)(*batch)
+
+    return {
+        "whole": Loop(plain_step(surrogate, training, batches, whole_batch(training.dagger)), threads),
+        "share": Loop(plain_step(surrogate, training, batches, our_objective), threads),
+        "none": Loop(plain_step(surrogate, training, batches, whole_batch(0.0)), threads),
+        "validation": Loop(lambda: scores(surrogate, checks), threads, share=0.2),
+        "forward": Loop(forward, threads, share=0.2),
+    }
+
+
+def beside_ours(environment: Environment, config: Config, loops: Mapping[str, Loop], rounds: int, tell: Tell) -> float:
+    """Seconds per step of our loop, which has as many steps as the plain one with its objective, and takes turns with all.
+
+    Between two of its steps a training stands still, so the other loops run there, while the clock of ours is stopped.
+    """
+    like = loops["share"]
+    endless = config.training.model_copy(update={"samples": 10**9, "validation": 1})  # validation is timed apart
+    seconds: list[float] = []
+    began = 0.0
+
+    def on_step(state: State, loss: float) -> None:
+        nonlocal began
+        checkpoint.EVERY = inf
+        tell(f"round {len(seconds) + 1}, step {state.step}, loss {loss:.3g}")
+        if (state.step - 1) % like.steps:  # the first step is the warm-up
+            return
+        if state.step > 1:
+            seconds.append((time.perf_counter() - began) / like.steps)
+        if len(seconds) == rounds:
+            raise Enough
+        take_turns(loops.values())
+        torch.set_num_threads(like.threads)
+        checkpoint.EVERY = 0.0  # the round begins with a checkpoint
+        began = time.perf_counter()
+
+    block = 1 if environment.spec.grid else VECTORS
+    fresh = min(max(like.steps * endless.batch // block, 1), PAIRS)  # pairs: each round uses up a block of trajectories
+    every = checkpoint.EVERY
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Stream(environment, pairs_per_trajectory=fresh) as source,
+        Stream(environment, "val", buffer=1) as val,
+    ):
+        task = Task(config.model_copy(update={"training": endless}), source, val, environment.symmetries, environment.solve)
+        try:
+            train(task, Path(folder), Watch(on_start=lambda state: val.close(), on_step=on_step))
+        except Enough:
+            return median(seconds)
+        finally:
+            checkpoint.EVERY = every
+    raise AssertionError("A training without end has ended.")

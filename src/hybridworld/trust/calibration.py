@@ -1,0 +1,69 @@
+"""From a keep fraction to a threshold:   τ(h, q) = q-quantile of the scores at horizon h on validation data
+
+The scores travel with the model, so any q has its threshold at once, and no threshold ever sees test data. Between the
+calibrated horizons τ is interpolated in log2 h; beyond them it stays that of the last one, and says so.
+"""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from hybridworld.errors import InvalidInput
+
+
+class BeyondCalibration(UserWarning):
+    """A threshold was asked for at a horizon outside of those that were calibrated."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Validation scores: horizon -> one score per trajectory, increasing."""
+
+    scores: Mapping[float, np.ndarray]
+
+    def __post_init__(self) -> None:
+        if not self.scores or any(len(values) == 0 or (np.diff(values) < 0).any() for values in self.scores.values()):
+            raise InvalidInput("A calibration needs increasing scores for at least one horizon.")
+
+    def threshold(self, horizon: float, q: float) -> float:
+        """A score above this is deferred; q = 1 keeps everything, q = 0 nothing."""
+        if not 0 <= q <= 1:
+            raise InvalidInput(f"The keep fraction q is {q:g}: it must be from 0 (always the solver) to 1 (never).")
+        if q in (0, 1):
+            return np.inf if q else -1.0
+        low, high = min(self.scores), max(self.scores)
+        if not low <= horizon <= high:
+            warnings.warn(
+                f"The horizon {horizon:g} is beyond the calibrated ones ({low:g} to {high:g} frames): "
+                f"the threshold is that of {low if horizon < low else high:g}.",
+                BeyondCalibration,
+                stacklevel=3,
+            )
+        rungs = sorted(self.scores)
+        return float(np.interp(np.log2(horizon), np.log2(rungs), [np.quantile(self.scores[rung], q) for rung in rungs]))
+
+    def rank(self, horizon: float, scores: np.ndarray) -> np.ndarray:
+        """The share of validation scores below each score at that horizon (between horizons: interpolated in log2 h)."""
+        rungs = sorted(self.scores)
+        shares = [np.searchsorted(self.scores[rung], scores) / len(self.scores[rung]) for rung in rungs]
+        place = np.interp(np.log2(horizon), np.log2(rungs), np.arange(len(rungs)))
+        below, above = int(place), min(int(place) + 1, len(rungs) - 1)
+        return (1 - (place - below)) * shares[below] + (place - below) * shares[above]
+
+    @property
+    def size(self) -> int:
+        """Validation scores per horizon."""
+        return min(len(values) for values in self.scores.values())
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """For a model's file."""
+        return {f"scores.{horizon:g}": values for horizon, values in self.scores.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self | None:
+        """Inverse of `to_arrays`; None where a model was never calibrated."""
+        found = {float(name.removeprefix("scores.")): values for name, values in arrays.items() if name.startswith("scores.")}
+        return cls(found) if found else None

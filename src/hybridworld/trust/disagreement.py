@@ -1,0 +1,151 @@
+"""Signals from disagreement: ask one question in several ways, and see how far the answers lie apart. No labels.
+
+Step-doubling is the simplest of them. Here are its generalisations (other splits of the horizon, the symmetries of the
+system) and its rivals (noise on the input, several networks).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.spec import StateSpec
+from hybridworld.physics.symmetry import Symmetry
+from hybridworld.trust.signal import Cost, Estimate, Propagator, TrustSignal, distance
+
+
+class ManySplits:
+    """rms over shares a of |f(s, T) - f(f(s, aT), (1 - a)T)|: step-doubling has the one share 1/2."""
+
+    name = "many splits"
+
+    def __init__(self, f: Propagator, unit: Tensor, shares: Sequence[float] = (0.25, 0.5, 0.75)) -> None:
+        if not shares or not all(0 < share < 1 for share in shares):
+            raise InvalidInput(f"The shares are {', '.join(map(str, shares)) or 'none'}: each must lie between 0 and 1.")
+        self._f, self._unit, self._shares = f, unit, shares
+        self.cost = Cost(passes=1 + 2 * len(shares))
+
+    def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
+        """One pass, and two per share."""
+        whole = self._f(states, horizons, params)
+        others = (self._f(self._f(states, share * horizons, params), (1 - share) * horizons, params) for share in self._shares)
+        return Estimate(whole, rms([distance(whole, other, self._unit) for other in others]))
+
+
+class Symmetric:
+    """rms over symmetries g of |f(s, T) - g⁻¹ f(g s, T)|: the true flow commutes with each of them.
+
+    Three symmetries serve as well as all; which ones they are is fixed by `seed`.
+    """
+
+    name = "symmetries"
+
+    def __init__(
+        self, f: Propagator, unit: Tensor, spec: StateSpec, symmetries: Sequence[Symmetry], count: int = 3, seed: int = 0
+    ) -> None:
+        moving = [each for each in symmetries if not each.is_identity]
+        if not moving:
+            raise InvalidInput(f"{spec.name} declares no symmetries: this signal has nothing to compare.")
+        chosen = np.random.default_rng(seed).permutation(len(moving))[:count]
+        self._symmetries = [moving[index] for index in chosen]
+        self._f, self._unit, self._spec = f, unit, spec
+        self.cost = Cost(passes=1 + len(self._symmetries), equations="its symmetries")
+
+    def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
+        """One pass, and one per symmetry."""
+        whole = self._f(states, horizons, params)
+        others = (self._image(self._f(self._image(states, each), horizons, params), each.inverse) for each in self._symmetries)
+        return Estimate(whole, rms([distance(whole, other, self._unit) for other in others]))
+
+    def _image(self, states: Tensor, symmetry: Symmetry) -> Tensor:
+        return torch.from_numpy(symmetry.apply(self._spec, states.detach().cpu().numpy())).to(states)
+
+
+class Combined:
+    """sqrt(e1² + e2² + ...) of signals about the same prediction, each in units of the same deviations."""
+
+    name = "combined"
+
+    def __init__(self, *signals: TrustSignal) -> None:
+        self._signals = signals
+        passes = sum(signal.cost.passes for signal in signals) - len(signals) + 1  # the prediction itself is shared
+        self.cost = Cost(passes, equations="; ".join(signal.cost.equations for signal in signals if signal.cost.equations))
+
+    def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
+        """The prediction is that of the first."""
+        found = [signal(states, horizons, params) for signal in self._signals]
+        return Estimate(found[0].prediction, rms([each.error_map for each in found]))
+
+
+class RandomAugmentation:
+    """Deviation of f(s + noise, T) over `count` draws of noise of `size` deviations: test-time augmentation."""
+
+    name = "random augmentation"
+
+    def __init__(self, f: Propagator, unit: Tensor, size: float = 0.01, count: int = 4, seed: int = 0) -> None:
+        self._f, self._unit, self._size, self._count, self._seed = f, unit, size, count, seed
+        self.cost = Cost(passes=1 + count)
+
+    def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
+        """The same noise for every state, so that an answer does not depend on its neighbours in the batch."""
+        rng = torch.Generator().manual_seed(self._seed)
+        whole = self._f(states, horizons, params)
+        column = self._unit.reshape(-1, *[1] * (states.dim() - 2))
+        noises = (torch.randn(states.shape[1:], generator=rng).to(states) * self._size * column for _ in range(self._count))
+        others = [self._f(states + noise, horizons, params) for noise in noises]
+        return Estimate(whole, spread(others, self._unit))
+
+
+class Ensemble:
+    """Deviation over networks that differ by their seeds; the prediction is that of the first, as for other signals."""
+
+    name = "ensemble"
+
+    def __init__(self, members: Sequence[Propagator], unit: Tensor) -> None:
+        if len(members) < 2:
+            raise InvalidInput(f"An ensemble has {len(members)} member: it needs at least 2.")
+        self._members, self._unit = members, unit
+        self.cost = Cost(passes=len(members), training=f"{len(members) - 1} more surrogates")
+
+    def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
+        """One pass per member."""
+        answers = [member(states, horizons, params) for member in self._members]
+        return Estimate(answers[0], spread(answers, self._unit))
+
+
+class GradientMagnitude:
+    """|∇ f(s, T)|, norm over channels and axes: steep places are where surrogates tend to fail. Fields only."""
+
+    name = "gradient magnitude"
+    cost = Cost(passes=1)
+
+    def __init__(self, f: Propagator, unit: Tensor, spec: StateSpec) -> None:
+        if not spec.grid:
+            raise InvalidInput(f"{spec.name} has no grid, so there is no gradient to take.")
+        self._f, self._unit, self._spec = f, unit, spec
+
+    def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
+        """One pass."""
+        whole = self._f(states, horizons, params)
+        values = whole / self._unit.reshape(-1, *[1] * (whole.dim() - 2))
+        axes = range(len(self._spec.grid))
+        return Estimate(whole, sum(self._difference(values, axis).square().sum(dim=1) for axis in axes).sqrt())  # type: ignore[union-attr]
+
+    def _difference(self, values: Tensor, axis: int) -> Tensor:
+        """Central differences per cell; what lies beyond the edge is the other side, or the edge itself."""
+        if self._spec.axes[axis].boundary == "periodic":
+            return (values.roll(-1, 2 + axis) - values.roll(1, 2 + axis)) / 2
+        return torch.gradient(values, dim=2 + axis)[0]
+
+
+def rms(maps: Sequence[Tensor]) -> Tensor:
+    """Root of the mean square of several maps."""
+    return torch.stack(list(maps)).square().mean(dim=0).sqrt()
+
+
+def spread(answers: Sequence[Tensor], unit: Tensor) -> Tensor:
+    """Deviation of several answers, norm over channels: (batch, *grid)."""
+    mean = torch.stack(list(answers)).mean(dim=0)
+    return rms([distance(answer, mean, unit) for answer in answers])

@@ -1,0 +1,102 @@
+"""Signals that are fitted to true errors: rivals that need labels, which step-doubling does not."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from sklearn.neighbors import KNeighborsRegressor
+from torch import Tensor, nn
+
+from hybridworld.data.pairs import Batch, Pairs
+from hybridworld.surrogate.backbones import find_backbone
+from hybridworld.surrogate.conditioning import Conditioning
+from hybridworld.surrogate.surrogate import CONDITION, Surrogate
+from hybridworld.surrogate.validation import in_pieces, to_tensors
+from hybridworld.trust.signal import Cost, Estimate, distance
+
+SMALLEST = 1e-6  # of an error, in deviations: a logarithm needs one
+WIDTH = {True: 16, False: 128}  # of the error head, on a grid and for state vectors
+POINTS, NEIGHBOURS = 20_000, 25
+
+
+class ErrorHead(nn.Module):
+    """A second, smaller network that was trained to predict log |f(s, T) - truth| per cell."""
+
+    name = "learned error head"
+
+    def __init__(self, surrogate: Surrogate, seed: int = 0) -> None:
+        super().__init__()
+        spec = surrogate.spec
+        boundaries = tuple(axis.boundary for axis in spec.axes[: len(spec.grid)])
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.conditioning = Conditioning(len(spec.params) if surrogate.config.params else 0, CONDITION)
+            make = find_backbone("unet" if spec.grid else "mlp", spec)
+            self.network = make(len(spec.channels), boundaries, CONDITION, WIDTH[bool(spec.grid)])
+        self._surrogate = [surrogate]  # in a list, so that its weights are not this module's
+        self.cost = Cost(passes=2, training="a network", labels=True)
+
+    def log_error(self, states: Tensor, horizons: Tensor, params: Tensor) -> Tensor:
+        """(batch, *grid)"""
+        surrogate = self._surrogate[0]
+        z = surrogate.normalise(states)
+        return self.network(z, self.conditioning(horizons, surrogate.conditions(z, params))).mean(dim=1)
+
+    def forward(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
+        """One pass of the surrogate, one of the head."""
+        return Estimate(self._surrogate[0](states, horizons, params), self.log_error(states, horizons, params).exp())
+
+    def fit(self, pairs: Pairs, steps: int = 1_000, lr: float = 1e-3) -> "ErrorHead":
+        """On pairs with known futures: those of the training data."""
+        surrogate = self._surrogate[0]
+        optimiser = torch.optim.AdamW(self.parameters(), lr=lr)
+        for step in range(steps):
+            states, horizons, params, futures = to_tensors(pairs.batch(step), surrogate.mean.device)
+            with torch.no_grad():
+                error = distance(surrogate(states, horizons, params), futures, surrogate.std)
+            loss = (self.log_error(states, horizons, params) - (error + SMALLEST).log()).square().mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        return self.eval()
+
+
+class LocalConformal:
+    """Locally adaptive conformal prediction: the mean error of the validation answers that resemble this one.
+
+    A state vector is described by itself and its prediction, a cell of a field by its values, their predicted change and the
+    steepness around it. The width of a normalised conformal interval is this estimate times a constant, so it ranks alike.
+    """
+
+    name = "locally adaptive conformal"
+    cost = Cost(passes=1, training="neighbours among validation answers", labels=True)
+
+    def __init__(self, surrogate: Surrogate, validation: Mapping[int, Batch], seed: int = 0) -> None:
+        self._surrogate, rng = surrogate, np.random.default_rng(seed)
+        self._fitted: dict[float, KNeighborsRegressor] = {}
+        for horizon, batch in validation.items():
+            points, errors = [], []
+            with torch.no_grad():
+                for states, horizons, params, futures in in_pieces(batch, surrogate.mean.device):
+                    later = surrogate(states, horizons, params)
+                    points.append(self._features(states, later))
+                    errors.append(distance(later, futures, surrogate.std).flatten().cpu().numpy())
+            x, y = np.concatenate(points), np.concatenate(errors)
+            rows = rng.permutation(len(y))[:POINTS]
+            self._fitted[horizon] = KNeighborsRegressor(min(NEIGHBOURS, len(rows))).fit(x[rows], y[rows])
+
+    def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
+        """One pass, and a search for neighbours at the nearest horizon that was fitted."""
+        later = self._surrogate(states, horizons, params)
+        nearest = min(self._fitted, key=lambda rung: abs(np.log2(rung) - np.log2(float(horizons[0]))))
+        found = self._fitted[nearest].predict(self._features(states, later))
+        return Estimate(later, torch.from_numpy(found.reshape(len(states), *states.shape[2:])).to(later))
+
+    def _features(self, states: Tensor, later: Tensor) -> np.ndarray:
+        """(batch * cells, features)"""
+        now, then = (self._surrogate.normalise(each) for each in (states, later))
+        parts = [now, then]
+        if self._surrogate.spec.grid:
+            steep = sum(torch.gradient(then, dim=axis)[0].square() for axis in range(2, then.dim()))
+            parts = [now, then - now, torch.as_tensor(steep).sqrt()]
+        return torch.cat(parts, dim=1).movedim(1, -1).flatten(0, -2).cpu().numpy()
