@@ -229,3 +229,36 @@ def test_the_hash_of_foreign_data_changes_with_a_file(tmp_path):
     with next(tmp_path.glob("data/train/*")).open("ab") as file:
         file.write(b"more")
     assert data_hash(tmp_path) != before
+
+
+# Afterwards: `hybridworld evaluate`.
+
+
+def evaluate(*arguments):
+    result = CliRunner().invoke(app, ["evaluate", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_a_model_is_judged_on_other_data_beside_no_change(streamed, balls):
+    model = streamed[0] / "model.safetensors"
+    found = json.loads(evaluate(model, "--data", balls, "--split", "val", "--count", 32, "--json"))
+    assert found.keys() == {"val"} and found["val"].keys() == {"1", "8"}
+    alone = found["val"]["8"]
+    assert len(alone["mse"]) == 1 and 0 < alone["mse"][0] and 0 < alone["no_change"][0]
+    twice = json.loads(evaluate(model, model, "--data", balls, "--split", "val", "--count", 32, "--json"))
+    assert twice["val"]["8"]["mse"] == [alone["mse"][0]] * 2
+
+
+def test_several_models_are_seeds_of_one(streamed, balls, tmp_path):
+    model, page = streamed[0] / "model.safetensors", tmp_path / "page.md"
+    table = evaluate(model, model, "--data", balls, "--split", "val", "--count", 8, "--out", page)
+    row = next(line for line in table.splitlines() if "deviation over models" in line)
+    assert [float(number) for number in row.split()[3:]] == [0, 0, 0]
+    assert "2 models" in page.read_text() and "hybridworld evaluate" in page.read_text()
+
+
+def test_a_model_of_other_states_is_refused(streamed, tmp_path):
+    write_dataset(tmp_path, Decay(), {"test": ("test", 2)})
+    with pytest.raises(InvalidInput, match="is about ball3d with position_x"):
+        evaluate(streamed[0] / "model.safetensors", "--data", tmp_path)

@@ -79,8 +79,7 @@ def test_the_unit_of_the_horizon_makes_short_horizons_right_soon(tmp_path):
     slow = Oscillator(frame_step=0.006, longest=64)
     budget = ("training.samples=1600", "training.epochs=2", "training.lr=3e-3")
     scaled, plain = (
-        relative_errors(trained(tmp_path / kind, slow, *budget, f"surrogate.residual={kind}"))
-        for kind in ("scaled", "plain")
+        relative_errors(trained(tmp_path / kind, slow, *budget, f"surrogate.residual={kind}")) for kind in ("scaled", "plain")
     )
     assert max(scaled.values()) < 0.5
     assert plain[1] > 2 and plain[64] < 0.5

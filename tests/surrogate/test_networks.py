@@ -92,6 +92,24 @@ def test_what_lies_beyond_the_edge_is_what_the_boundary_says(axes, seed):
     np.testing.assert_array_equal(padded(torch.from_numpy(x), boundaries).numpy(), expected)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    axes=st.lists(st.tuples(st.sampled_from(BOUNDARIES), st.integers(1, 5)), min_size=1, max_size=3),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_gradients_come_back_from_beyond_the_edge(axes, seed):
+    """Padding is linear, so its gradient is the transposed map: <pad(x), y> = <x, gradient of y>."""
+    boundaries, grid = tuple(boundary for boundary, _ in axes), [cells for _, cells in axes]
+    rng = np.random.default_rng(seed)
+    x = torch.from_numpy(rng.normal(size=(2, 3, *grid))).requires_grad_()
+    y = torch.from_numpy(rng.normal(size=(2, 3, *(cells + 2 for cells in grid))))
+    before = y.clone()
+    (padded(x, boundaries) * y).sum().backward()
+    other = torch.from_numpy(rng.normal(size=x.shape))  # the gradient does not depend on x, so it must fit any other
+    torch.testing.assert_close((padded(other, boundaries) * y).sum(), (other * x.grad).sum())
+    assert torch.equal(y, before)
+
+
 @pytest.mark.parametrize("boundaries", [*product(BOUNDARIES, repeat=2)])
 def test_a_convolution_is_that_of_the_padded_grid(boundaries):
     conv, x = Conv(2, 3, boundaries), random(2, 2, 5, 7)

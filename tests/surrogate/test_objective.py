@@ -1,5 +1,7 @@
 """The loss in closed form, for surrogates whose answers are known."""
 
+from math import ceil
+
 import numpy as np
 import pytest
 import torch
@@ -32,6 +34,9 @@ class Known(nn.Module):
     def advance(self, z, horizons, params=None):
         self.asked.append(horizons)
         return self.weight * z * self.factor(horizons).reshape(-1, *[1] * (z.dim() - 1))
+
+    def unit_of_change(self, horizons):
+        return horizons[:, None] * torch.tensor([1.0, 3.0], dtype=torch.float64)
 
 
 def exact(h):
@@ -102,6 +107,19 @@ def test_a_share_of_the_batch_stands_for_all_of_it_in_the_second_term(dagger, ro
     direct, chain = direct_errors(euler, inputs).mean(), chain_errors(euler, inputs)[:rows].mean()
     found = loss(euler, inputs, f"training.dagger={dagger}")
     assert found == pytest.approx(((1 - dagger) * direct + dagger * chain).item())
+
+
+@pytest.mark.parametrize("dagger", [0, 0.5, 1])
+@pytest.mark.parametrize("kind", ["chain", "solver"])
+def test_errors_can_count_relative_to_the_change_at_their_horizon(dagger, kind):
+    """The units of the two channels are h and 3 h here, so an error counts 1 / (5 h^2)."""
+    inputs = batch(12)
+    weights = 1 / (5 * inputs[1] ** 2)
+    direct = (weights * direct_errors(euler, inputs)).mean()
+    second = chain_errors(euler, inputs) if kind == "chain" else solver_errors(inputs)
+    second = (weights * second)[: ceil(12 * dagger)].sum() / max(ceil(12 * dagger), 1)
+    wishes = (f"training.dagger={dagger}", f"training.dagger_kind={kind}", "training.weighting=horizon")
+    assert loss(euler, inputs, *wishes, solve=Solver()) == pytest.approx(((1 - dagger) * direct + dagger * second).item())
 
 
 def test_the_identity_is_consistent_with_itself_and_wrong():
@@ -236,12 +254,13 @@ def test_where_no_teacher_is_needed_none_is_asked_for(wish):
     size=st.integers(1, 10),
     dagger=st.one_of(st.sampled_from([0, 0.1, 0.2, 0.7, 1]), st.floats(0, 1)),
     mode=st.sampled_from(["dagger_kind=chain", "dagger_kind=solver", "objective=self-consistency"]),
+    weighting=st.sampled_from(["none", "horizon"]),
     seed=st.integers(0, 2**32 - 1),
 )
-@example(world=10, size=3, dagger=0.1, mode="dagger_kind=chain", seed=0)
-def test_the_mean_over_processes_is_the_loss_of_one(world, size, dagger, mode, seed):
+@example(world=10, size=3, dagger=0.1, mode="dagger_kind=chain", weighting="none", seed=0)
+def test_the_mean_over_processes_is_the_loss_of_one(world, size, dagger, mode, weighting, seed):
     inputs = batch(world * size, seed)
-    wishes = (f"training.dagger={dagger!r}", f"training.{mode}")
+    wishes = (f"training.dagger={dagger!r}", f"training.{mode}", f"training.weighting={weighting}")
     whole = loss(euler, inputs, *wishes, solve=Solver([1, 4]))
     parts = [
         loss(euler, [each[rank::world] for each in inputs], *wishes, solve=Solver([1, 4]), shard=(rank, world))

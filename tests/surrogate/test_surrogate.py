@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import hybridworld as hw
 from hybridworld.errors import InvalidInput
-from hybridworld.surrogate.normalisation import measure
+from hybridworld.surrogate.normalisation import amplitude, measure
 from hybridworld.surrogate.surrogate import Surrogate
 from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, Table, ones, surrogate, table, tiny
 
@@ -276,6 +276,27 @@ def test_a_small_deviation_beside_a_large_mean_is_found():
     amplitudes = np.random.default_rng(0).normal([1e5, 0], [10, 1], size=(64, 2))
     found = measure(decays([0.0, 0.0], amplitudes), (1,))
     assert found.std[0] == pytest.approx(amplitudes[:, 0].std(), rel=0.05)
+
+
+@pytest.mark.parametrize(("blast", "unit"), [(1, 1), (16, 1), (16_000, 400)])
+def test_a_rare_blast_does_not_set_the_unit_for_everything_else(blast, unit):
+    """All but 4 of 64 fields change by 1: the unit is the median, or a tenth of the root mean square if that is more."""
+    states = np.zeros((64, 2, 1, 1000))
+    states[:, 1] = np.resize([1, -1], 1000)
+    states[:4, 1] *= blast
+    found = measure(Table(replace(RING, grid=(1000,), frames=2), states, np.full((64, 1), 0.3)), (1,))
+    assert found.changes[0, 0] * found.std[0] == pytest.approx(unit, rel=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (0, 2), (0, 2, 8), (5, 2, 8), (5, 2, 4, 4)])
+def test_the_amplitude_of_a_field_is_one_at_least_and_its_own_where_it_is_large(shape):
+    z = random(*shape)
+    assert amplitude(0.1 * z).tolist() == [1.0] * shape[0]
+    if len(shape) > 2:
+        torch.testing.assert_close(amplitude(1000 * z), 2 * amplitude(500 * z))
+        torch.testing.assert_close(amplitude(1000 * z + 7e3), amplitude(1000 * z), rtol=1e-3, atol=0)
+    else:
+        assert amplitude(1000 * z).tolist() == [1.0] * shape[0]
 
 
 def test_measuring_twice_gives_the_same():

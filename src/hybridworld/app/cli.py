@@ -172,11 +172,12 @@ def evaluate(
     split: Annotated[list[str] | None, typer.Option(help="Only this split (default: all but train and val).")] = None,
     count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
     json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
 ) -> None:
     """The error of trained models on trajectories they have not seen, per split and horizon."""
     from hybridworld.app.evaluation import evaluate_models
 
-    evaluate_models(models, data, split, count, as_json=json)
+    evaluate_models(models, data, split, count, as_json=json, out=out)
 
 
 @data.command("info")

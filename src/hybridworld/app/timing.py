@@ -1,17 +1,12 @@
 """`hybridworld bench`: the tables."""
 
-import json
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
 from hybridworld.app.progress import progress_bar, stderr
+from hybridworld.app.tables import publish
 from hybridworld.app.words import size_in_words, time_in_words
-from hybridworld.data.provenance import footnote
 from hybridworld.evaluate.bench_data import DataTiming, time_data
 from hybridworld.evaluate.bench_solvers import SolverTiming, ticks, time_solver
 from hybridworld.physics.environment import Environment
@@ -160,22 +155,3 @@ def train_cells(timing: "TrainTiming") -> dict[str, str]:
         "one state forward": f"{timing.forward_ms:.3g} ms",
         "network alone": f"{timing.net_rate:.3g} /s in batches of {timing.net_batch}",
     } | {f"... {name}": "not available" if gain is None else f"{gain:.2f}x" for name, gain in timing.variants.items()}
-
-
-def publish(content: dict, rows: list[Sequence[str]], title: str, how: str, as_json: bool, out: Path | None) -> None:
-    """Print rows (the first is the header) or the content as JSON; write the rows as Markdown, with their provenance."""
-    if as_json:
-        print(json.dumps(content, indent=2))
-    else:
-        table = Table(*rows[0], box=None, header_style="dim", padding=(0, 0, 0, 1))
-        for row in rows[1:]:
-            table.add_row(*row)
-        console = Console(highlight=False)
-        console.print(f"[bold]{title}[/bold]")
-        console.print(table)
-        console.print(f"[dim]{how}\n{footnote()}[/dim]", soft_wrap=True)
-    if out:
-        lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-        body = "\n".join(f"| {' | '.join(row)} |" for row in lines)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(f"# {title}\n\nMade by `make bench`. {how}\n\n{body}\n\n{footnote()}\n")

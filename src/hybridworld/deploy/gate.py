@@ -71,6 +71,8 @@ class Gate:
                 raise InvalidInput(f"The {name} is {value:g}: it must be from 0 to 1.")
         if window < 20:
             raise InvalidInput(f"The window is {window} answers: a test needs at least 20.")
+        if model.bound is not None:
+            model.bound.check(coverage)
         self.model, self.q = model, q
         self._calibration, self._adaptive, self._audit, self._coverage = model.calibration, adaptive, audit, coverage
         self._window, self._false_alarms = window, false_alarms
@@ -123,8 +125,9 @@ class Gate:
     def _threshold(self, horizon: float) -> float:
         """Frozen, or such that a share q of the recent answers would have been kept."""
         recent = self._recent[horizon]
-        if self._adaptive and len(recent) == self._window:
-            return float(np.quantile(np.array(recent), self.q))
+        if self._adaptive and len(recent) == self._window and 0 < self.q < 1:
+            known = np.nan_to_num(np.array(recent), nan=np.inf, posinf=np.inf)  # what cannot be judged is the worst
+            return float(np.quantile(known, self.q, method="inverted_cdf"))
         return self.model.threshold(horizon, self.q)
 
     def _watch(self, ranks: np.ndarray) -> None:
@@ -133,7 +136,7 @@ class Gate:
             window, self._fresh = self._fresh[: self._window], self._fresh[self._window :]
             expected = (np.arange(self._calibration.size) + 0.5) / self._calibration.size
             p_value = float(ks_2samp(window, expected).pvalue)
-            self._drifts.append(Drift(self._answers, p_value, p_value < self._false_alarms))
+            self._drifts.append(Drift(self._answers - len(self._fresh), p_value, p_value < self._false_alarms))
 
     def _solve_chosen(
         self, state: np.ndarray, horizon: float, params: np.ndarray | None, chosen: np.ndarray, single: bool

@@ -31,14 +31,18 @@ Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Forecast:
-    """An answer and what is known about it. For one state the arrays have no batch axis."""
+    """An answer and what is known about it. For one state the arrays have no batch axis.
+
+    `state` is float32 in mode 1, as surrogates compute, and always float64 in mode 2, which holds the answers of surrogate and
+    solver exactly.
+    """
 
     state: np.ndarray  # (batch, channels, *grid)
     used_solver: np.ndarray  # bool (batch,)
     error_map: np.ndarray | None = None  # (batch, *grid), in deviations of the training data; none in mode 1
     score: np.ndarray | None = None  # (batch,): the mean of the map
     threshold: float | None = None  # a score above it was deferred
-    seconds: dict[str, float] = field(default_factory=dict)  # surrogate, error map, solver
+    seconds: dict[str, float] = field(default_factory=dict)  # `surrogate`; or `surrogate and error map`, `solver`
 
 
 class HybridModel:
@@ -73,6 +77,8 @@ class HybridModel:
         if mode not in (1, 2):
             raise InvalidInput(f"The mode is {mode}: choose 1 (the surrogate alone) or 2 (with the solver where needed).")
         states, single = checked_states(self.spec, state)
+        if not len(states):
+            raise InvalidInput(f"{self.spec.name}: there are no states; give at least 1.")
         if not (np.isfinite(horizon) and horizon > 0):
             raise InvalidInput(f"The horizon is {horizon:g} frames: it must be a positive number.")
         if params is None and mode == 1 and not self.surrogate.config.params:
@@ -112,7 +118,8 @@ class HybridModel:
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate and error map"):
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
-        answer, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        answer = predicted.astype(np.float64)
         flagged = ~(score <= limit)  # so that nan is deferred
         with timed(seconds, "solver"):
             if flagged.any():

@@ -53,11 +53,12 @@ def find_model(model: str | Path) -> Path:
 
 def fitting(solver: Environment, spec: StateSpec) -> Environment:
     """The solver on the grid of the model; raises where the two are about different things."""
-    if solver.spec.grid != spec.grid and spec.grid and solver.spec.grid:
+    if solver.spec.grid != spec.grid and len(solver.spec.grid) == len(spec.grid):
         solver = solver.resized(spec.grid)
     theirs = solver.spec
     for what, here, there in (
         ("channels", spec.channels, theirs.channels),
+        ("grid", spec.grid, theirs.grid),
         ("parameters", [each.name for each in spec.params], [each.name for each in theirs.params]),
         ("frame step", spec.frame_step, theirs.frame_step),
     ):

@@ -113,7 +113,10 @@ class Oregonator(Environment):
 
     @property
     def presets(self) -> dict[str, dict[str, dict[str, float]]]:
-        return {"paper": {"training": {"samples": 5_000, "epochs": 60, "warmup": 3}}}
+        return {
+            "paper": {"training": {"samples": 5_000, "epochs": 60, "warmup": 3}},
+            "laptop": {"training": {"samples": 60, "validation": 8}},  # four times the cells of Euler
+        }
 
     def halved_step(self) -> tuple[Environment, int]:
         return replace(self, frame_step=self.frame_step / 2), 2

@@ -28,7 +28,7 @@ class SurrogateConfig(Section):
     width: int | None = Field(None, ge=1, description="features of the network (default: 48 for unet, 256 for mlp)")
     params: bool = Field(True, description="does the network see the parameters of the dynamics?")
     residual: Literal["scaled", "plain"] = Field(
-        "scaled", description="scaled: changes in the unit of their horizon, from zero on; plain: the paper's"
+        "scaled", description="scaled: unit of the horizon, begins with no change; plain: neither"
     )
 
 
@@ -37,11 +37,15 @@ class TrainingConfig(Section):
 
     seed: int = Field(0, ge=0, description="of initial weights and batches")
     horizons: tuple[int, ...] = Field(description="ladder of horizons in frames, or a single one")
-    objective: Literal["supervised", "self-consistency"] = Field("supervised", description="the latter for the ablation only")
-    weighting: Literal["none", "horizon"] = Field("none", description="horizon: errors count relative to the change at theirs")
+    objective: Literal["supervised", "self-consistency"] = Field(
+        "supervised", description="supervised, or self-consistency: for the ablation only"
+    )
+    weighting: Literal["none", "horizon"] = Field(
+        "none", description="none, or horizon: errors relative to the change at their horizon"
+    )
     dagger: float = Field(0.1, ge=0, le=1, description="weight of the loss on the surrogate's own mid states")
     dagger_kind: Literal["chain", "solver"] = Field(
-        "chain", description="target: the trajectory's future, or the solver's answer"
+        "chain", description="chain: towards the trajectory's future; solver: the solver's answer"
     )
     lr: float = Field(gt=0, description="highest learning rate")
     weight_decay: float = Field(1e-4, ge=0, description="of AdamW")
@@ -97,6 +101,7 @@ class Config(Section):
 
 
 FIELDS = {"lr": 2e-4, "batch": 8, "samples": 2_000, "epochs": 40, "validation": 32}
+SHORT = {"lr": 1e-3, "batch": 4, "samples": 200, "epochs": 6, "validation": 16, "weighting": "horizon"}
 VECTORS = {"lr": 3e-4, "batch": 128, "samples": 25_600, "epochs": 80, "validation": 2_000}
 PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? -> settings
     "paper": {
@@ -104,19 +109,7 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
         False: {"surrogate": {"params": False}, "training": VECTORS},
     },
     "laptop": {
-        True: {
-            "training": FIELDS
-            | {
-                "lr": 5e-4,
-                "batch": 4,
-                "samples": 300,
-                "epochs": 8,
-                "ema": 0.98,
-                "augment": True,
-                "validation": 24,
-                "weighting": "horizon",
-            }
-        },
+        True: {"training": FIELDS | SHORT | {"ema": 0.98, "augment": True}},
         False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
     },
     "smoke": {

@@ -17,6 +17,8 @@ from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.surrogate.config import TrainingConfig
 from hybridworld.surrogate.surrogate import Surrogate
 
+SMALLEST = 1e-12  # mean square of a change, where nothing changes at all
+
 Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
 """Environment.solve: (states, frames, params) -> states."""
 
@@ -70,7 +72,7 @@ class Objective(nn.Module):
         """One per sample: 1, or what makes "no change" about equally wrong at every horizon."""
         if self.training_config.weighting == "none":
             return torch.ones_like(horizons)
-        return 1 / self.surrogate.unit_of_change(horizons).square().mean(dim=1)
+        return 1 / self.surrogate.unit_of_change(horizons).square().mean(dim=1).clamp(min=SMALLEST)
 
     def _chain(self, mid: Tensor, z: Tensor, half: Tensor, params: Tensor, target: Tensor) -> Tensor:
         """The second half, compared with the trajectory's future."""

@@ -53,6 +53,11 @@ class Surrogate(nn.Module):
 
     def forward(self, states: Tensor, horizons: Tensor | float, params: Tensor | None = None) -> Tensor:
         """States (batch, channels, *grid) `horizons` frames later; params (batch, number of spec.params)."""
+        if states.dim() != 2 + len(self.spec.grid) or states.shape[1] != len(self.spec.channels):
+            raise InvalidInput(
+                f"{self.spec.name}: the states have shape {tuple(states.shape)}; expected (batch, {len(self.spec.channels)}"
+                f"{', *grid' if self.spec.grid else ''}), with the channels {', '.join(self.spec.channels)}."
+            )
         return self.denormalise(self.advance(self.normalise(states), self._horizons(horizons, states), params))
 
     def normalise(self, states: Tensor) -> Tensor:

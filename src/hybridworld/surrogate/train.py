@@ -177,4 +177,5 @@ def best_bundle(task: Task, state: State) -> Bundle:
     """The model with the lowest validation error, as it is now."""
     record = state.history[state.best_epoch - 1]
     provenance = {**task.provenance, "epoch": state.best_epoch, "seconds": round(state.seconds, 1)}
-    return Bundle(state.judged, task.config, {key: record[key] for key in ("mse", "horizons")}, provenance)
+    scored = {"mse": record["mse"], "horizons": {str(h): score for h, score in record["horizons"].items()}}
+    return Bundle(state.judged, task.config, scored, provenance)

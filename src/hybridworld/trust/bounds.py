@@ -16,6 +16,9 @@ from hybridworld.errors import InvalidInput
 FLOOR = 0.1
 """β as a share of the median score: a map that is nearly zero by chance must not promise that there is no error."""
 
+ROUNDING = 1e-9
+"""crepes counts (1 - coverage) * (scores + 1) and cuts: 19.999... must be 20, and the largest coverage is no infinite bound."""
+
 
 @dataclass(frozen=True)
 class Residuals:
@@ -55,15 +58,20 @@ class ErrorBound:
 
     def __call__(self, scores: np.ndarray, horizon: float, coverage: float = 0.9) -> np.ndarray:
         """What the error does not exceed in a share `coverage` of cases; between horizons, by the nearest one in log2 h."""
+        self.check(coverage)
+        confidence = max(coverage - ROUNDING, ROUNDING)
+        nearest = float(self._horizons[np.abs(np.log2(self._horizons) - np.log2(horizon)).argmin()])
+        flat = np.asarray(scores, float).reshape(-1)
+        interval = self._regressor.predict_int(
+            np.zeros(len(flat)), sigmas=flat + self._floor[nearest], bins=np.full(len(flat), nearest), confidence=confidence
+        )
+        return interval[:, 1].reshape(np.shape(scores))
+
+    def check(self, coverage: float) -> None:
+        """Raise for a coverage that so much validation data cannot promise."""
         most = self._fewest / (self._fewest + 1)
         if not 0 < coverage <= most:
             raise InvalidInput(
                 f"The coverage is {coverage:g}: with {self._fewest} validation scores per horizon it must be "
                 f"above 0 and at most {most:.4f}."
             )
-        nearest = float(self._horizons[np.abs(np.log2(self._horizons) - np.log2(horizon)).argmin()])
-        flat = np.asarray(scores, float).reshape(-1)
-        interval = self._regressor.predict_int(
-            np.zeros(len(flat)), sigmas=flat + self._floor[nearest], bins=np.full(len(flat), nearest), confidence=coverage
-        )
-        return interval[:, 1].reshape(np.shape(scores))

@@ -32,6 +32,8 @@ class Calibration:
         """A score above this is deferred; q = 1 keeps everything, q = 0 nothing."""
         if not 0 <= q <= 1:
             raise InvalidInput(f"The keep fraction q is {q:g}: it must be from 0 (always the solver) to 1 (never).")
+        if not 0 < horizon < np.inf:
+            raise InvalidInput(f"The horizon is {horizon:g} frames: it must be a positive number.")
         if q in (0, 1):
             return np.inf if q else -1.0
         low, high = min(self.scores), max(self.scores)
@@ -46,12 +48,16 @@ class Calibration:
         return float(np.interp(np.log2(horizon), np.log2(rungs), [np.quantile(self.scores[rung], q) for rung in rungs]))
 
     def rank(self, horizon: float, scores: np.ndarray) -> np.ndarray:
-        """The share of validation scores below each score at that horizon (between horizons: interpolated in log2 h)."""
+        """The share of validation scores below each score at that horizon; between horizons they are interpolated as τ is."""
         rungs = sorted(self.scores)
-        shares = [np.searchsorted(self.scores[rung], scores) / len(self.scores[rung]) for rung in rungs]
-        place = np.interp(np.log2(horizon), np.log2(rungs), np.arange(len(rungs)))
-        below, above = int(place), min(int(place) + 1, len(rungs) - 1)
-        return (1 - (place - below)) * shares[below] + (place - below) * shares[above]
+        place = float(np.interp(np.log2(horizon), np.log2(rungs), np.arange(len(rungs))))
+        below, share = int(place), place % 1
+        known = self.scores[rungs[below]]
+        if share:
+            levels = np.linspace(0, 1, self.size)
+            low, high = (np.quantile(self.scores[rung], levels) for rung in rungs[below : below + 2])
+            known = low + share * (high - low)
+        return np.searchsorted(known, scores) / len(known)
 
     @property
     def size(self) -> int:

@@ -48,6 +48,8 @@ class Symmetric:
         moving = [each for each in symmetries if not each.is_identity]
         if not moving:
             raise InvalidInput(f"{spec.name} declares no symmetries: this signal has nothing to compare.")
+        if count < 1:
+            raise InvalidInput(f"The number of symmetries is {count}: it must be at least 1.")
         chosen = np.random.default_rng(seed).permutation(len(moving))[:count]
         self._symmetries = [moving[index] for index in chosen]
         self._f, self._unit, self._spec = f, unit, spec
@@ -64,14 +66,23 @@ class Symmetric:
 
 
 class Combined:
-    """sqrt(e1² + e2² + ...) of signals about the same prediction, each in units of the same deviations."""
+    """rms of the maps of several signals about the same propagator, each in units of the same deviations.
+
+    Signals know nothing of each other: each makes its own prediction, and `cost` counts it.
+    """
 
     name = "combined"
 
     def __init__(self, *signals: TrustSignal) -> None:
-        self._signals = signals
-        passes = sum(signal.cost.passes for signal in signals) - len(signals) + 1  # the prediction itself is shared
-        self.cost = Cost(passes, equations="; ".join(signal.cost.equations for signal in signals if signal.cost.equations))
+        if not signals:
+            raise InvalidInput("There are no signals to combine: give at least 1.")
+        self._signals, costs = signals, [signal.cost for signal in signals]
+        self.cost = Cost(
+            sum(cost.passes for cost in costs),
+            "; ".join(cost.training for cost in costs if cost.training),
+            any(cost.labels for cost in costs),
+            "; ".join(cost.equations for cost in costs if cost.equations),
+        )
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """The prediction is that of the first."""
@@ -85,6 +96,10 @@ class RandomAugmentation:
     name = "random augmentation"
 
     def __init__(self, f: Propagator, unit: Tensor, size: float = 0.01, count: int = 4, seed: int = 0) -> None:
+        if count < 2:
+            raise InvalidInput(f"The number of draws is {count}: a deviation needs at least 2.")
+        if not 0 < size < np.inf:
+            raise InvalidInput(f"The size of the noise is {size:g} deviations: it must be a positive number.")
         self._f, self._unit, self._size, self._count, self._seed = f, unit, size, count, seed
         self.cost = Cost(passes=1 + count)
 
@@ -105,7 +120,7 @@ class Ensemble:
 
     def __init__(self, members: Sequence[Propagator], unit: Tensor) -> None:
         if len(members) < 2:
-            raise InvalidInput(f"An ensemble has {len(members)} member: it needs at least 2.")
+            raise InvalidInput(f"The number of members of an ensemble is {len(members)}: it needs at least 2.")
         self._members, self._unit = members, unit
         self.cost = Cost(passes=len(members), training=f"{len(members) - 1} more surrogates")
 
@@ -134,7 +149,7 @@ class GradientMagnitude:
         return Estimate(whole, sum(self._difference(values, axis).square().sum(dim=1) for axis in axes).sqrt())  # type: ignore[union-attr]
 
     def _difference(self, values: Tensor, axis: int) -> Tensor:
-        """Central differences per cell; what lies beyond the edge is the other side, or the edge itself."""
+        """Central differences per cell: across a periodic edge, one-sided at any other."""
         if self._spec.axes[axis].boundary == "periodic":
             return (values.roll(-1, 2 + axis) - values.roll(1, 2 + axis)) / 2
         return torch.gradient(values, dim=2 + axis)[0]

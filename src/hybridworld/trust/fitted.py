@@ -33,6 +33,7 @@ class ErrorHead(nn.Module):
             self.conditioning = Conditioning(len(spec.params) if surrogate.config.params else 0, CONDITION)
             make = find_backbone("unet" if spec.grid else "mlp", spec)
             self.network = make(len(spec.channels), boundaries, CONDITION, WIDTH[bool(spec.grid)])
+        self.to(surrogate.mean.device)
         self._surrogate = [surrogate]  # in a list, so that its weights are not this module's
         self.cost = Cost(passes=2, training="a network", labels=True)
 
@@ -86,11 +87,15 @@ class LocalConformal:
             self._fitted[horizon] = KNeighborsRegressor(min(NEIGHBOURS, len(rows))).fit(x[rows], y[rows])
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """One pass, and a search for neighbours at the nearest horizon that was fitted."""
+        """One pass, and a search for neighbours at the horizon that was fitted nearest to that of each state."""
         later = self._surrogate(states, horizons, params)
-        nearest = min(self._fitted, key=lambda rung: abs(np.log2(rung) - np.log2(float(horizons[0]))))
-        found = self._fitted[nearest].predict(self._features(states, later))
-        return Estimate(later, torch.from_numpy(found.reshape(len(states), *states.shape[2:])).to(later))
+        error_map = later.new_empty(len(states), *states.shape[2:])
+        for horizon in torch.unique(horizons).tolist():
+            rows = horizons == horizon
+            nearest = min(self._fitted, key=lambda rung, h=horizon: abs(np.log2(rung / h)))  # type: ignore[misc]
+            found = self._fitted[nearest].predict(self._features(states[rows], later[rows]))
+            error_map[rows] = torch.from_numpy(found).to(later).reshape(error_map[rows].shape)
+        return Estimate(later, error_map)
 
     def _features(self, states: Tensor, later: Tensor) -> np.ndarray:
         """(batch * cells, features)"""
@@ -99,4 +104,4 @@ class LocalConformal:
         if self._surrogate.spec.grid:
             steep = sum(torch.gradient(then, dim=axis)[0].square() for axis in range(2, then.dim()))
             parts = [now, then - now, torch.as_tensor(steep).sqrt()]
-        return torch.cat(parts, dim=1).movedim(1, -1).flatten(0, -2).cpu().numpy()
+        return torch.cat(parts, dim=1).movedim(1, -1).flatten(0, -2).detach().cpu().numpy()

@@ -26,8 +26,9 @@ class ConservationResidual:
         later = self._f(states, horizons, params)
         before, after = (self._of(each, params) for each in (states, later))
         residual = np.abs(after - before)
-        grid = len(self._environment.spec.grid)
-        components = tuple(range(1, residual.ndim - (grid if residual.ndim > grid else 0)))
+        grid = self._environment.spec.grid
+        per_cell = len(grid) < residual.ndim and residual.shape[residual.ndim - len(grid) :] == grid
+        components = tuple(range(1, residual.ndim - len(grid) * per_cell))
         return Estimate(later, torch.from_numpy(np.sqrt((residual**2).sum(axis=components))).to(later))
 
     def _of(self, states: Tensor, params: Tensor) -> np.ndarray:
@@ -62,6 +63,8 @@ class Richardson:
         return Estimate(later, torch.from_numpy(error).to(later))
 
     def _solve(self, solver: Environment, factor: int, states: Tensor, horizons: Tensor, params: Tensor) -> np.ndarray:
+        if (horizons != horizons.round()).any():
+            raise InvalidInput("Richardson runs the solver, which takes whole frames: a horizon is a fraction of one.")
         now, given = (each.detach().cpu().double().numpy() for each in (states, params))
         answer = np.empty_like(now)
         for horizon in torch.unique(horizons).tolist():
