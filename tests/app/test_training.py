@@ -245,7 +245,7 @@ def test_a_model_is_judged_on_other_data_beside_no_change(streamed, balls):
     found = json.loads(evaluate(model, "--data", balls, "--split", "val", "--count", 32, "--json"))
     assert found.keys() == {"val"} and found["val"].keys() == {"1", "8"}
     alone = found["val"]["8"]
-    assert len(alone["mse"]) == 1 and 0 < alone["mse"][0] and 0 < alone["no_change"][0]
+    assert len(alone["mse"]) == 1 and alone["mse"][0] > 0 and alone["no_change"][0] > 0
     twice = json.loads(evaluate(model, model, "--data", balls, "--split", "val", "--count", 32, "--json"))
     assert twice["val"]["8"]["mse"] == [alone["mse"][0]] * 2
 
