@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from hybridworld.app import training, training_display
 from hybridworld.app.cli import app
-from hybridworld.app.training import from_dataset, threads_for
+from hybridworld.app.training import from_dataset
 from hybridworld.data.generate import generate
 from hybridworld.data.manifest import Manifest, data_hash
 from hybridworld.data.plan import Plan
@@ -26,6 +26,7 @@ from hybridworld.errors import InvalidInput
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.surrogate.bundle import load_bundle
+from hybridworld.surrogate.parallel import threads_for
 
 FILES = {"model.safetensors", "metrics.jsonl", "curve.png", "checkpoint.pt"}
 SMALL = ["training.epochs=1", "training.samples=8", "training.validation=2"]

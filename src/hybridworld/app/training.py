@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +25,15 @@ from hybridworld.data.stream import Stream
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
-from hybridworld.physics.threads import thread_count
 from hybridworld.surrogate.checkpoint import State
 from hybridworld.surrogate.config import Config, configure, known_settings
+from hybridworld.surrogate.parallel import threads_for
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, train
 
 CURVE, BOARD = "curve.png", "tensorboard"
 VALIDATION_BLOCKS = 8
 """Of a stream: trajectories on a grid, or 256 times as many state vectors."""
-
-SMALL = 2**12
-"""Cells of a field below which a second thread makes training slower."""
 
 
 @dataclass(frozen=True)
@@ -148,12 +144,6 @@ def fitted(environment: Environment, spec: StateSpec, root: Path) -> Environment
 def configure_for(spec: StateSpec, environment: Environment | None, preset: str, wishes: Sequence[str]) -> Config:
     """All settings, with those that a known system adds."""
     return configure(spec, preset, wishes, environment.presets if environment else None)
-
-
-def threads_for(spec: StateSpec) -> int:
-    """For torch: this process's share of the cores, but one for states so small that threads wait more than they work."""
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # torchrun's
-    return max(thread_count() // here, 1) if prod(spec.grid) >= SMALL else 1
 
 
 def task_for(material: Material, config: Config, preset: str) -> Task:

@@ -32,12 +32,12 @@ from hybridworld.evaluate.plain_loops import (
     whole_batch,
 )
 from hybridworld.physics.environment import Environment
-from hybridworld.physics.threads import thread_count
 from hybridworld.surrogate import checkpoint
 from hybridworld.surrogate.checkpoint import State
 from hybridworld.surrogate.config import Config, TrainingConfig, configure
 from hybridworld.surrogate.normalisation import measure
 from hybridworld.surrogate.objective import Objective
+from hybridworld.surrogate.parallel import threads_for
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import Task, Watch, train
 from hybridworld.surrogate.validation import CELLS, scores, to_tensors, validation_pairs
@@ -104,7 +104,7 @@ class Enough(Exception):
 def time_training(environment: Environment, seconds: float, steps: int | None, compiled: bool, tell: Tell) -> TrainTiming:
     """Give each loop so many seconds, or steps; the network alone gets half the time. `tell` hears what is being measured."""
     spec, config = environment.spec, configure(environment.spec, "paper", presets=environment.presets)
-    training, threads = config.training, thread_count() if spec.grid else 1  # as `hybridworld train` has it
+    training, threads = config.training, threads_for(spec)
     few = FEW if spec.grid else training.batch
     pairs = min(training.validation, max(1, CELLS // prod(spec.grid)))  # what one forward pass takes
     with same_threads_afterwards():

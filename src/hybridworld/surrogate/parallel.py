@@ -3,11 +3,18 @@
 import atexit
 import os
 from dataclasses import dataclass
+from math import prod
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+from hybridworld.physics.spec import StateSpec
+from hybridworld.physics.threads import thread_count
+
+SMALL = 2**12
+"""Cells of a field below which a second thread makes training slower."""
 
 
 @dataclass(frozen=True)
@@ -50,3 +57,9 @@ def team() -> Team:
         dist.init_process_group("nccl" if cuda else "gloo")
         atexit.register(dist.destroy_process_group)
     return Team(rank, world, torch.device("cuda", local % torch.cuda.device_count()) if cuda else torch.device("cpu"))
+
+
+def threads_for(spec: StateSpec) -> int:
+    """For torch: this process's share of the cores, but one for states so small that threads wait more than they work."""
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # torchrun's
+    return max(thread_count() // here, 1) if prod(spec.grid) >= SMALL else 1

@@ -1,0 +1,293 @@
+"""A surrogate that asks the solver where it doubts itself."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybridworld.deploy import hybrid as module
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.errors import InvalidInput
+from hybridworld.surrogate.validation import validation_pairs
+from hybridworld.trust.calibrate import calibrate
+from hybridworld.trust.calibration import BeyondCalibration, Calibration
+from hybridworld.trust.signal import Estimate
+from hybridworld.trust.step_doubling import StepDoubling
+from tests.deploy.fakes import DAMPING, Solver, Told, seeded, told, with_scores
+from tests.surrogate.flows import OSCILLATOR, Oscillator, Ring, surrogate, table
+
+
+def made(environment, solve=None):
+    """A calibrated model, and states with parameters that it was not calibrated on."""
+    net, source = seeded(environment.spec), table(environment, "val", 32)
+    arrays = calibrate(net, StepDoubling(net, net.std), validation_pairs(source, (1, 4), 64, seed=0))
+    model = HybridModel(net, Calibration.from_arrays(arrays), solve or environment.solve)
+    samples = [environment.initial("test", seed) for seed in range(24)]
+    return model, np.stack([sample.state for sample in samples]), np.stack([sample.params for sample in samples])
+
+
+@pytest.fixture(scope="module", params=[Oscillator(), Ring()], ids=["vector", "field"])
+def case(request):
+    return request.param, *made(request.param)
+
+
+# The two ends.
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_with_an_infinite_threshold_it_is_mode_1_bit_for_bit(case, dtype):
+    _, model, states, params = case
+    states = states.astype(dtype)
+    alone = model.predict(states, 4, params, mode=1)
+    for options in ({"threshold": np.inf}, {"q": 1}):
+        gated = model.predict(states, 4, params, **options)
+        np.testing.assert_array_equal(gated.state, alone.state)
+        assert not gated.used_solver.any()
+    assert alone.state.dtype == np.float32 and not alone.used_solver.any()
+    assert alone.error_map is None and alone.score is None and alone.threshold is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_with_a_negative_threshold_it_is_the_solver_bit_for_bit(case, dtype):
+    environment, model, states, params = case
+    states = states.astype(dtype)
+    for options in ({"threshold": -1}, {"q": 0}):
+        gated = model.predict(states, 4, params, **options)
+        np.testing.assert_array_equal(gated.state, environment.solve(states, 4, params))
+        assert gated.used_solver.all()
+
+
+def test_in_mode_2_answers_are_float64_whoever_gave_them(case):
+    """It holds the solver's numbers exactly, and those of the surrogate too; the type does not depend on the data."""
+    environment, model, states, params = case
+    for q in (0, 0.5, 1):
+        gated = model.predict(states.astype(np.float32), 4, params, q=q)
+        assert gated.state.dtype == np.float64
+        flagged = gated.used_solver
+        if flagged.any():
+            truth = environment.solve(states[flagged].astype(np.float32), 4, params[flagged])
+            np.testing.assert_array_equal(gated.state[flagged], truth)
+
+
+def test_the_surrogate_is_asked_as_it_would_be_by_hand(case):
+    _, model, states, params = case
+    with torch.no_grad():
+        now, given_params = (torch.from_numpy(each.astype(np.float32)) for each in (states, params))
+        by_hand = model.surrogate(now, 4.0, given_params)
+    np.testing.assert_allclose(model.predict(states, 4, params, mode=1).state, by_hand, rtol=1e-5, atol=1e-6)
+
+
+# In between.
+
+
+@settings(max_examples=25)
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_who_keeps_more_defers_no_one_else(q, other):
+    model, states = told({1: np.linspace(0, 1, 101)}), with_scores(np.linspace(0, 1, 57))
+    few, many = (model.predict(states, 1, DAMPING, q=share).used_solver for share in sorted((q, other), reverse=True))
+    assert (few <= many).all()
+
+
+@pytest.mark.parametrize("q", [0.2, 0.5, 0.75])
+def test_trajectories_whose_score_exceeds_the_threshold_are_deferred_and_no_others(case, q):
+    _, model, states, params = case
+    gated = model.predict(states, 4, params, q=q)
+    assert gated.threshold == model.threshold(4, q)
+    np.testing.assert_array_equal(gated.used_solver, gated.score > gated.threshold)
+    assert 0 < gated.used_solver.sum() < len(states)
+    assert gated.error_map.shape == (len(states), *model.spec.grid)
+    np.testing.assert_allclose(gated.error_map.reshape(len(states), -1).mean(axis=1), gated.score, rtol=1e-5)
+
+
+@settings(max_examples=25)
+@given(st.permutations(range(24)), st.integers(1, 24))
+def test_an_answer_does_not_depend_on_order_or_batch(order, size):
+    for environment in (Oscillator(), Ring()):
+        model, states, params = CASES[environment]
+        whole = model.predict(states, 4, params, q=0.5)
+        pieces = [order[start : start + size] for start in range(0, 24, size)]
+        found = [model.predict(states[rows], 4, params[rows], q=0.5) for rows in pieces]
+        rows = np.concatenate(pieces)
+        clear = np.abs(whole.score[rows] / whole.threshold - 1) > 1e-4
+        assert clear.sum() > 20
+        flags = np.concatenate([each.used_solver for each in found])
+        np.testing.assert_array_equal(flags[clear], whole.used_solver[rows][clear])
+        answers = np.concatenate([each.state for each in found])
+        np.testing.assert_allclose(answers[clear], whole.state[rows][clear], rtol=1e-5, atol=1e-5)
+
+
+CASES = {environment: made(environment) for environment in (Oscillator(), Ring())}
+
+
+def test_large_batches_go_in_pieces_and_come_back_whole(case, monkeypatch):
+    _, model, states, params = case
+    whole = model.predict(states, 4, params, q=0.5)
+    monkeypatch.setattr(module, "CELLS", 5 * max(np.prod(model.spec.grid), 1))
+    pieces = model.predict(states, 4, params, q=0.5)
+    np.testing.assert_array_equal(pieces.used_solver, whole.used_solver)
+    np.testing.assert_allclose(pieces.state, whole.state, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(pieces.error_map, whole.error_map, rtol=1e-3, atol=1e-5)
+
+
+def test_only_deferred_states_reach_the_solver_in_one_call_and_untouched():
+    solver = Solver()
+    scores = np.array([0.1, 0.9, 0.5, 1 / 3, 0.7])
+    gated = told({1: np.linspace(0, 1, 11)}, solver).predict(with_scores(scores), 1, DAMPING, threshold=0.5)
+    assert gated.used_solver.tolist() == [False, True, False, False, True]
+    assert solver.calls == 1
+    np.testing.assert_array_equal(solver.rows, with_scores(scores)[[1, 4]])  # in float64, as they were given
+    np.testing.assert_array_equal(gated.state[:, 1], [0, 1, 0, 0, 1])
+
+
+def test_where_nothing_is_deferred_the_solver_sleeps():
+    solver = Solver()
+    told({1: np.linspace(0, 1, 11)}, solver).predict(with_scores(np.zeros(3)), 1, DAMPING)
+    assert solver.calls == 0
+
+
+def test_the_input_stays_as_it_is():
+    states = with_scores(np.linspace(0, 1, 9)).astype(np.float32)
+    before = states.copy()
+    model = told({1: np.linspace(0, 1, 11)})
+    model.predict(states, 1, DAMPING).state[:] = 7
+    model.predict(states, 1, DAMPING, mode=1).state[:] = 7
+    np.testing.assert_array_equal(states, before)
+
+
+@pytest.mark.parametrize("threshold", [0.5, np.inf])
+def test_a_score_that_is_no_number_is_deferred(threshold):
+    class Lost(Told):
+        def __call__(self, states, horizons, params):
+            return Estimate(states.clone(), torch.tensor([0.0, torch.nan, 0.0]))
+
+    solver = Solver()
+    model = HybridModel(seeded(OSCILLATOR), None, solver, None, Lost())
+    gated = model.predict(np.zeros((3, 2)), 1, DAMPING, threshold=threshold)
+    assert gated.used_solver.tolist() == [False, True, False]
+    assert np.isfinite(gated.state).all() and len(solver.rows) == 1
+
+
+# One state, many states, chains.
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_one_state_is_a_batch_without_its_axis(case, mode):
+    _, model, states, params = case
+    batch = model.predict(states[:1], 4, params[:1], mode)
+    one = model.predict(states[0], 4, params[0], mode)
+    assert one.state.shape == model.spec.shape and one.used_solver.shape == ()
+    np.testing.assert_array_equal(one.state, batch.state[0])
+    assert one.used_solver == batch.used_solver[0]
+    if mode == 2:
+        assert one.error_map.shape == model.spec.grid and one.score.shape == ()
+        assert (one.score, one.threshold) == (batch.score[0], batch.threshold)
+
+
+def test_one_row_of_params_stands_for_all(case):
+    _, model, states, params = case
+    one, all_rows = (model.predict(states, 4, rows) for rows in (params[0], np.repeat(params[:1], len(states), axis=0)))
+    np.testing.assert_array_equal(one.state, all_rows.state)
+
+
+@pytest.mark.parametrize("options", [{"mode": 1}, {"q": 0.5}, {"threshold": 0.1}, {"q": 0}])
+def test_a_rollout_is_a_chain_of_predictions(case, options):
+    _, model, states, params = case
+    state = states[:6]
+    links = list(model.rollout(state, 4, 3, params[:6], **options))
+    assert len(links) == 3
+    for link in links:
+        by_hand = model.predict(state, 4, params[:6], **options)
+        np.testing.assert_array_equal(link.state, by_hand.state)
+        np.testing.assert_array_equal(link.used_solver, by_hand.used_solver)
+        state = by_hand.state
+
+
+def test_a_rollout_that_always_defers_is_the_trajectory_of_the_solver(case):
+    environment, model, states, params = case
+    last = list(model.rollout(states[0], 2, 4, params[0], q=0))[-1].state
+    np.testing.assert_allclose(last, environment.solve(states[0], 8, params[0]), rtol=1e-10, atol=1e-12)
+
+
+def test_time_is_accounted_for(case):
+    _, model, states, params = case
+    assert set(model.predict(states, 4, params, mode=1).seconds) == {"surrogate"}
+    seconds = model.predict(states, 4, params).seconds
+    assert set(seconds) == {"surrogate and error map", "solver"} and min(seconds.values()) > 0
+
+
+def test_the_error_of_a_prediction_is_the_mean_of_its_distance_in_deviations(case):
+    _, model, states, _ = case
+    std = model.surrogate.std.numpy().reshape(-1, *[1] * len(model.spec.grid))
+    wrong = states + 0.5 * std
+    expected = 0.5 * np.sqrt(len(model.spec.channels))
+    np.testing.assert_allclose(model.errors(wrong, states), expected, rtol=1e-4)
+    assert model.errors(states, states).max() == 0
+
+
+# What cannot be.
+
+
+def test_without_a_solver_mode_1_works_and_mode_2_says_what_is_missing(case):
+    _, model, states, params = case
+    alone = HybridModel(model.surrogate, model.calibration)
+    np.testing.assert_array_equal(
+        alone.predict(states, 4, params, mode=1).state, model.predict(states, 4, params, mode=1).state
+    )
+    for ask in (lambda: alone.predict(states, 4, params), lambda: alone.solve(states, 4, params)):
+        with pytest.raises(InvalidInput, match=f"Mode 2 needs a solver, and there is none for {model.spec.name}"):
+            ask()
+
+
+def test_without_calibration_q_has_no_threshold_but_one_may_be_given(case):
+    environment, model, states, params = case
+    raw = HybridModel(model.surrogate, solve=environment.solve)
+    with pytest.raises(InvalidInput, match="no validation scores.*`hybridworld calibrate`, or give a threshold"):
+        raw.predict(states, 4, params)
+    given_threshold = raw.predict(states, 4, params, threshold=model.threshold(4, 0.5))
+    np.testing.assert_array_equal(given_threshold.state, model.predict(states, 4, params, q=0.5).state)
+
+
+def test_a_fraction_of_a_frame_is_for_mode_1_alone(case):
+    _, model, states, params = case
+    assert np.isfinite(model.predict(states, 1.5, params, mode=1).state).all()
+    with pytest.raises(InvalidInput, match=r"horizon is 1\.5 frames: mode 2 .* whole frames"):
+        model.predict(states, 1.5, params)
+
+
+def test_beyond_the_calibrated_horizons_it_answers_and_warns(case):
+    _, model, states, params = case
+    with pytest.warns(BeyondCalibration, match="horizon 8 is beyond"):
+        model.predict(states, 8, params)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"mode": 3}, "mode is 3: choose 1 .* or 2"),
+        ({"mode": 0}, "mode is 0"),
+        ({"horizon": 0}, "horizon is 0 frames: it must be a positive number"),
+        ({"horizon": -1}, "horizon is -1 frames"),
+        ({"horizon": float("nan")}, "horizon is nan frames"),
+        ({"horizon": float("inf")}, "horizon is inf frames"),
+        ({"q": 1.5}, "keep fraction q is 1.5"),
+        ({"params": None}, "params have shape none.*damping"),
+        ({"params": np.zeros((3, 1))}, r"params have shape \(3, 1\).*\(24, 1\)"),
+        ({"params": np.array([-1.0])}, "'damping' of state 0 is -1; allowed is 0 to 10"),
+        ({"state": np.zeros((2, 3))}, "states have shape"),
+        ({"state": np.zeros((0, 2))}, "there are no states"),
+        ({"state": np.full((2,), np.nan)}, "must be finite"),
+        ({"state": np.zeros((2,), int)}, "floating-point"),
+    ],
+)
+def test_bad_input_is_refused_in_words(change, says):
+    model, states, params = CASES[Oscillator()]
+    with pytest.raises(InvalidInput, match=says):
+        model.predict(**{"state": states, "horizon": 4, "params": params, **change})
+
+
+def test_a_surrogate_that_sees_the_state_alone_needs_params_only_for_the_solver():
+    model = HybridModel(surrogate(OSCILLATOR, "surrogate.params=false"), solve=Oscillator().solve)
+    assert model.predict(np.ones((3, 2)), 1, mode=1).state.shape == (3, 2)
+    with pytest.raises(InvalidInput, match="damping"):
+        model.predict(np.ones((3, 2)), 1, threshold=0.0)

@@ -1,0 +1,122 @@
+"""A trained model, ready to answer."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hybridworld.deploy import load as module
+from hybridworld.deploy.load import fitting, load
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.ball3d import Ball3D
+from hybridworld.physics.oregonator import Oregonator
+from hybridworld.surrogate.bundle import Bundle, save_bundle
+from hybridworld.surrogate.validation import validation_pairs
+from hybridworld.trust.calibrate import calibrate
+from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.step_doubling import StepDoubling
+from tests.deploy.fakes import seeded
+from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, table, tiny
+
+
+def saved(path, environment, count=8):
+    """A small model of the system, calibrated (without `count`: not), as a file; and the arrays that are in it."""
+    net, arrays = seeded(environment.spec), {}
+    if count:
+        arrays = calibrate(net, StepDoubling(net, net.std), validation_pairs(table(environment, "val", count), (1, 4), 40, 0))
+    save_bundle(path, Bundle(net, tiny(environment.spec), arrays=arrays))
+    return arrays
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """A package that ships one model: ball3d."""
+    monkeypatch.setattr(module, "MODELS", tmp_path / "models")
+    return saved(tmp_path / "models" / "ball3d.safetensors", Ball3D())
+
+
+def start(environment):
+    sample = environment.initial("test", 0)
+    return sample.state, sample.params
+
+
+def test_a_shipped_model_loads_by_name_with_its_calibration_and_its_solver(shipped):
+    model = load("ball3d")
+    known = Calibration.from_arrays(shipped)
+    assert model.threshold(4, 0.75) == pytest.approx(known.threshold(4, 0.75))
+    assert model.bound(np.ones(1), 4)[0] > 0
+    state, params = start(Ball3D())
+    np.testing.assert_array_equal(model.predict(state, 4, params, q=0).state, Ball3D().solve(state, 4, params))
+    assert model.predict(state, 4, params, q=1).state.shape == (9,)
+
+
+def test_a_file_loads_as_the_name_does(shipped):
+    state, params = start(Ball3D())
+    expected = load("ball3d").predict(state, 4, params)
+    path = module.MODELS / "ball3d.safetensors"
+    for other in (load(path), load(str(path))):
+        np.testing.assert_array_equal(other.predict(state, 4, params).state, expected.state)
+        assert other.predict(state, 4, params).threshold == expected.threshold
+
+
+def test_an_unknown_name_lists_what_ships_and_what_it_resembles(shipped):
+    with pytest.raises(InvalidInput, match=r"no model 'bal3d': shipped are ball3d; .*Did you mean 'ball3d'\?"):
+        load("bal3d")
+
+
+def test_where_nothing_ships_it_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "MODELS", tmp_path / "nowhere")
+    with pytest.raises(InvalidInput, match="no model 'ball3d': shipped are none"):
+        load("ball3d")
+    with pytest.raises(InvalidInput, match="There is no model .*mine.safetensors"):
+        load(tmp_path / "mine.safetensors")
+
+
+def test_a_model_of_an_unknown_system_loads_for_mode_1(tmp_path):
+    saved(tmp_path / "mine.safetensors", Oscillator())
+    model = load(tmp_path / "mine.safetensors")
+    state, params = start(Oscillator())
+    assert model.predict(state, 4, params, mode=1).state.shape == (2,)
+    with pytest.raises(InvalidInput, match="no.* for oscillator: name its system, or use mode 1"):
+        model.predict(state, 4, params)
+    whole = load(tmp_path / "mine.safetensors", solver=Oscillator())
+    np.testing.assert_array_equal(whole.predict(state, 4, params, q=0).state, Oscillator().solve(state, 4, params))
+
+
+def test_a_model_that_was_never_calibrated_loads_and_says_so_when_asked(tmp_path):
+    saved(tmp_path / "raw.safetensors", Ball3D(), count=0)
+    model = load(tmp_path / "raw.safetensors")
+    assert model.calibration is None and model.bound is None
+    with pytest.raises(InvalidInput, match="no validation scores"):
+        model.predict(*start(Ball3D())[:1], 4, start(Ball3D())[1])
+
+
+def test_the_solver_is_put_on_the_grid_of_the_model(tmp_path):
+    small = Oregonator(grid=(16, 16))
+    saved(tmp_path / "small.safetensors", small, count=2)
+    model = load(tmp_path / "small.safetensors")  # the registered one has 256 x 256
+    state, params = start(small)
+    np.testing.assert_array_equal(model.predict(state, 1, params, q=0).state, small.solve(state, 1, params))
+
+
+@pytest.mark.parametrize(
+    ("solver", "says"),
+    [
+        (Oscillator(), "model of ball3d has the channels .* solver of oscillator has .*velocity"),
+        (Ball3D(frame_step=0.02), "has the frame step 0.01, .* has 0.02"),
+    ],
+)
+def test_a_solver_of_something_else_is_refused_in_words(shipped, solver, says):
+    with pytest.raises(InvalidInput, match=says):
+        load("ball3d", solver=solver)
+
+
+def test_a_solver_with_other_parameters_or_another_kind_of_grid_is_refused_in_words():
+    with pytest.raises(InvalidInput, match=r"parameters \[\], the solver of oscillator has \['damping'\]"):
+        fitting(Oscillator(), replace(OSCILLATOR, parameters=()))
+    for grid in ((), (4, 4)):
+        with pytest.raises(InvalidInput, match=r"grid .*, the solver of ring has \(16,\)"):
+            fitting(Ring(), replace(RING, grid=grid))
+    with pytest.raises(InvalidInput, match="ring has no choice of grid"):
+        fitting(Ring(), replace(RING, grid=(32,)))
+    assert fitting(Ring(), RING) == Ring()

@@ -1,0 +1,139 @@
+"""From a keep fraction to a threshold."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hybridworld.errors import InvalidInput
+from hybridworld.trust.calibration import BeyondCalibration, Calibration
+
+RNG = np.random.default_rng(0)
+BASE = np.sort(RNG.lognormal(size=200))
+KNOWN = Calibration({1.0: BASE, 4.0: 10 * BASE, 16.0: 30 * BASE})
+shares = st.floats(0, 1)
+inside = st.floats(1, 16)
+
+
+def scores(minimum=1):
+    values = st.floats(0, 1e3, allow_subnormal=False)
+    return st.integers(minimum, 30).flatmap(lambda count: arrays(np.float64, count, elements=values)).map(np.sort)
+
+
+# Thresholds.
+
+
+@given(scores(), scores(), st.floats(0, 1, exclude_min=True, exclude_max=True))
+def test_at_a_rung_the_threshold_is_the_quantile_of_its_scores(first, second, q):
+    known = Calibration({2.0: first, 8.0: second})
+    assert known.threshold(2, q) == np.quantile(first, q)
+    assert known.threshold(8, q) == np.quantile(second, q)
+
+
+@given(inside, shares, shares)
+def test_who_keeps_more_has_a_higher_threshold(horizon, q, other):
+    low, high = sorted((q, other))
+    assert KNOWN.threshold(horizon, low) <= KNOWN.threshold(horizon, high) + 1e-9
+
+
+@given(scores(2), shares)
+def test_a_share_q_of_the_validation_scores_is_kept(values, q):
+    kept = np.sum(values <= Calibration({1.0: values}).threshold(1, q))
+    distinct = len(np.unique(values)) == len(values)
+    assert kept >= q * (len(values) - 1) - 1e-9
+    assert not distinct or kept <= q * (len(values) - 1) + 1 + 1e-9
+
+
+@given(st.floats(0, 1), st.floats(0.01, 0.99))
+def test_between_rungs_the_threshold_is_interpolated_in_log2_of_the_horizon(share, q):
+    low, high = KNOWN.threshold(4, q), KNOWN.threshold(16, q)
+    assert KNOWN.threshold(4 * 4**share, q) == pytest.approx(low + share * (high - low))
+
+
+@pytest.mark.parametrize(("horizon", "rung"), [(0.5, 1), (17, 16), (1000, 16)])
+def test_beyond_the_rungs_it_stays_that_of_the_last_and_says_so(horizon, rung):
+    with pytest.warns(BeyondCalibration, match=f"horizon {horizon:g} .*that of {rung}"):
+        assert KNOWN.threshold(horizon, 0.7) == KNOWN.threshold(rung, 0.7)
+
+
+@given(inside, shares)
+def test_within_the_rungs_nothing_is_said(horizon, q):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KNOWN.threshold(horizon, q)
+
+
+def test_all_or_nothing_needs_no_scores():
+    assert KNOWN.threshold(4, 1) == np.inf
+    assert KNOWN.threshold(4, 0) == -1
+    assert KNOWN.threshold(4, 1.0) == np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert KNOWN.threshold(1000, 1) == np.inf
+
+
+@pytest.mark.parametrize("q", [-0.01, 1.01, 75, float("nan"), float("inf")])
+def test_a_share_outside_of_0_to_1_is_refused(q):
+    with pytest.raises(InvalidInput, match="keep fraction q is .* from 0"):
+        KNOWN.threshold(4, q)
+
+
+@pytest.mark.parametrize("horizon", [0, -1, float("nan"), float("inf")])
+def test_a_horizon_that_cannot_be_is_refused(horizon):
+    with pytest.raises(InvalidInput, match="horizon is .* positive"):
+        KNOWN.threshold(horizon, 0.5)
+
+
+@pytest.mark.parametrize("given_scores", [{}, {1.0: np.zeros(0)}, {1.0: np.array([2.0, 1.0])}])
+def test_scores_must_be_there_and_increase(given_scores):
+    with pytest.raises(InvalidInput, match="increasing"):
+        Calibration(given_scores)
+
+
+# Ranks.
+
+
+@given(scores(), arrays(np.float64, 5, elements=st.floats(0, 1e3)))
+def test_the_rank_is_the_share_of_validation_scores_below(values, asked):
+    expected = [np.mean(values < one) for one in asked]
+    np.testing.assert_allclose(Calibration({2.0: values}).rank(2, asked), expected)
+    np.testing.assert_allclose(Calibration({2.0: values}).rank(77, asked), expected)  # the only one there is
+
+
+@given(inside, st.floats(0.01, 0.99))
+def test_the_rank_of_a_threshold_is_its_share_at_any_horizon(horizon, q):
+    rank = KNOWN.rank(horizon, np.array([KNOWN.threshold(horizon, q)]))
+    assert abs(rank[0] - q) <= 1 / len(BASE) + 1e-9
+
+
+@given(inside)
+def test_ranks_rise_from_0_to_1(horizon):
+    ranks = KNOWN.rank(horizon, np.concatenate([[-1], np.geomspace(1e-3, 1e3, 50), [np.inf, np.nan]]))
+    assert ranks[0] == 0 and ranks[-1] == ranks[-2] == 1
+    assert (np.diff(ranks) >= 0).all()
+
+
+def test_rungs_with_different_numbers_of_scores_are_interpolated_too():
+    known = Calibration({1.0: np.linspace(0, 1, 11), 4.0: np.linspace(0, 3, 301)})
+    assert known.size == 11
+    assert known.rank(2, np.array([0.999]))[0] == pytest.approx(0.5, abs=0.1)
+    assert known.threshold(2, 0.5) == pytest.approx(1.0)
+
+
+# There and back.
+
+
+@given(scores(), scores())
+def test_arrays_bring_back_the_calibration_and_leave_others_alone(first, second):
+    known = Calibration({0.5: first, 64.0: second})
+    again = Calibration.from_arrays({"trajectory.scores.1": first, "other": second, **known.to_arrays()})
+    assert set(again.scores) == {0.5, 64.0}
+    for horizon, values in known.scores.items():
+        np.testing.assert_array_equal(again.scores[horizon], values)
+
+
+def test_a_model_that_was_never_calibrated_has_none():
+    assert Calibration.from_arrays({"trajectory.scores.1": np.zeros(3)}) is None
