@@ -25,8 +25,9 @@ def feed(gate, scores, horizon=1, batch=50):
     return np.concatenate([each.state for each in found]), np.concatenate([each.used_solver for each in found])
 
 
-def gate_of(seed=0, size=1000, solver=None, bound=None, **options):
-    return Gate(told({1: draw(size, [seed, 1])}, solver, bound), **options)
+def gate_of(number=0, size=1000, solver=None, bound=None, **options):
+    """A gate with validation data of its own."""
+    return Gate(told({1: draw(size, [number, 1])}, solver, bound), **options)
 
 
 # Deferral.
@@ -279,7 +280,7 @@ def test_a_coverage_that_the_bounds_cannot_promise_is_refused_before_the_first_a
 def test_a_gate_needs_a_calibrated_model_and_a_horizon_that_can_be():
     model = told({1: draw(50, 0)})
     for horizon in (0, -1, float("nan")):
-        with pytest.raises(InvalidInput, match="horizon is .* positive"):
+        with pytest.raises(InvalidInput, match=r"horizon is .* positive"):
             Gate(model).predict(with_scores(draw(1, 0)), horizon, DAMPING)
     model.calibration = None
     with pytest.raises(InvalidInput, match="no validation scores: run `hybridworld calibrate`"):

@@ -123,7 +123,7 @@ CASES = {environment: made(environment) for environment in (Oscillator(), Ring()
 def test_large_batches_go_in_pieces_and_come_back_whole(case, monkeypatch):
     _, model, states, params = case
     whole = model.predict(states, 4, params, q=0.5)
-    monkeypatch.setattr(module, "CELLS", 5 * max(np.prod(model.spec.grid), 1))
+    monkeypatch.setattr(module, "CELLS", 5 * int(np.prod(model.spec.grid)))
     pieces = model.predict(states, 4, params, q=0.5)
     np.testing.assert_array_equal(pieces.used_solver, whole.used_solver)
     np.testing.assert_allclose(pieces.state, whole.state, rtol=1e-5, atol=1e-5)
@@ -166,6 +166,20 @@ def test_a_score_that_is_no_number_is_deferred(threshold):
     gated = model.predict(np.zeros((3, 2)), 1, DAMPING, threshold=threshold)
     assert gated.used_solver.tolist() == [False, True, False]
     assert np.isfinite(gated.state).all() and len(solver.rows) == 1
+
+
+def test_a_signal_that_fails_leaves_torch_as_it_was(case):
+    """Gradients are off while an answer is made, and on again afterwards, whatever happened."""
+    environment, model, states, params = case
+
+    class Broken(Told):
+        def __call__(self, *inputs):
+            assert torch.is_inference_mode_enabled()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as kept:
+        HybridModel(model.surrogate, model.calibration, environment.solve, signal=Broken()).predict(states, 4, params)
+    assert kept is not None and not torch.is_inference_mode_enabled()
 
 
 # One state, many states, chains.
@@ -242,7 +256,7 @@ def test_without_a_solver_mode_1_works_and_mode_2_says_what_is_missing(case):
 def test_without_calibration_q_has_no_threshold_but_one_may_be_given(case):
     environment, model, states, params = case
     raw = HybridModel(model.surrogate, solve=environment.solve)
-    with pytest.raises(InvalidInput, match="no validation scores.*`hybridworld calibrate`, or give a threshold"):
+    with pytest.raises(InvalidInput, match=r"no validation scores.*`hybridworld calibrate`, or give a threshold"):
         raw.predict(states, 4, params)
     given_threshold = raw.predict(states, 4, params, threshold=model.threshold(4, 0.5))
     np.testing.assert_array_equal(given_threshold.state, model.predict(states, 4, params, q=0.5).state)

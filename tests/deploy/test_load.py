@@ -68,7 +68,7 @@ def test_where_nothing_ships_it_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "MODELS", tmp_path / "nowhere")
     with pytest.raises(InvalidInput, match="no model 'ball3d': shipped are none"):
         load("ball3d")
-    with pytest.raises(InvalidInput, match="There is no model .*mine.safetensors"):
+    with pytest.raises(InvalidInput, match=r"There is no model .*mine\.safetensors"):
         load(tmp_path / "mine.safetensors")
 
 
@@ -77,7 +77,7 @@ def test_a_model_of_an_unknown_system_loads_for_mode_1(tmp_path):
     model = load(tmp_path / "mine.safetensors")
     state, params = start(Oscillator())
     assert model.predict(state, 4, params, mode=1).state.shape == (2,)
-    with pytest.raises(InvalidInput, match="no.* for oscillator: name its system, or use mode 1"):
+    with pytest.raises(InvalidInput, match=r"no.* for oscillator: name its system, or use mode 1"):
         model.predict(state, 4, params)
     whole = load(tmp_path / "mine.safetensors", solver=Oscillator())
     np.testing.assert_array_equal(whole.predict(state, 4, params, q=0).state, Oscillator().solve(state, 4, params))

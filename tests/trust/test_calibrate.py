@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hybridworld.surrogate.validation import validation_pairs
+from hybridworld.surrogate.validation import to_tensors, validation_pairs
 from hybridworld.trust import calibrate as module
 from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibrate import calibrate, judge
@@ -30,10 +30,10 @@ def case(request):
 def test_scores_are_those_of_the_signal_and_errors_those_of_the_prediction(case):
     net, signal, pairs = case
     found = judge(net, signal, pairs[4])
+    *inputs, futures = to_tensors(pairs[4], net.mean.device)
     with torch.no_grad():
-        inputs = [torch.from_numpy(np.asarray(part, np.float32)) for part in (pairs[4].states, pairs[4].horizons, pairs[4].params)]
         estimate = signal(*inputs)
-        error = distance(net(*inputs), torch.from_numpy(pairs[4].futures), net.std).reshape(40, -1).mean(dim=1)
+        error = distance(net(*inputs), futures, net.std).reshape(40, -1).mean(dim=1)
     np.testing.assert_allclose(found.scores, estimate.score, rtol=1e-4)
     np.testing.assert_allclose(found.errors, error, rtol=1e-4)
 

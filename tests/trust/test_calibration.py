@@ -77,13 +77,13 @@ def test_all_or_nothing_needs_no_scores():
 
 @pytest.mark.parametrize("q", [-0.01, 1.01, 75, float("nan"), float("inf")])
 def test_a_share_outside_of_0_to_1_is_refused(q):
-    with pytest.raises(InvalidInput, match="keep fraction q is .* from 0"):
+    with pytest.raises(InvalidInput, match=r"keep fraction q is .* from 0"):
         KNOWN.threshold(4, q)
 
 
 @pytest.mark.parametrize("horizon", [0, -1, float("nan"), float("inf")])
 def test_a_horizon_that_cannot_be_is_refused(horizon):
-    with pytest.raises(InvalidInput, match="horizon is .* positive"):
+    with pytest.raises(InvalidInput, match=r"horizon is .* positive"):
         KNOWN.threshold(horizon, 0.5)
 
 

@@ -221,7 +221,7 @@ def test_the_prediction_itself_has_no_noise():
 
 @pytest.mark.parametrize("options", [{"count": 1}, {"count": 0}, {"size": 0}, {"size": -1}, {"size": float("nan")}])
 def test_a_deviation_needs_two_draws_and_some_noise(options):
-    with pytest.raises(InvalidInput, match="at least 2|positive"):
+    with pytest.raises(InvalidInput, match=r"at least 2|positive"):
         RandomAugmentation(euler, UNIT, **options)
 
 

@@ -91,8 +91,8 @@ def test_a_flow_that_loses_energy_has_what_it_lost_as_its_residual(loss):
 
 
 def test_its_blind_spot_nothing_moves_and_all_is_conserved():
-    environment = Spinner()
-    found = ConservationResidual(lambda s, h, p: s, environment, "energy")(starts(environment)[0], horizons(8), torch.zeros(5, 0))
+    states, params = starts(Spinner())
+    found = ConservationResidual(lambda s, h, p: s, Spinner(), "energy")(states, horizons(8), params)
     assert found.error_map.max() == 0
 
 
@@ -189,7 +189,7 @@ def test_the_prediction_that_is_judged_is_the_surrogates():
 def test_a_system_that_cannot_halve_its_step_an_unknown_variant_and_half_a_frame_are_refused():
     with pytest.raises(InvalidInput, match="oscillator does not say how to halve its time step"):
         Richardson(lambda s, h, p: s, torch.ones(2), Oscillator())
-    with pytest.raises(InvalidInput, match="Unknown variant 'bold'.*fixed-order or geometric-mean"):
+    with pytest.raises(InvalidInput, match=r"Unknown variant 'bold'.*fixed-order or geometric-mean"):
         Richardson(lambda s, h, p: s, UNIT, Ball3D(), variant="bold")
     with pytest.raises(InvalidInput, match="whole frames"):
         richardson(Ball3D(), flying()[0], horizons(1.5, 3), flying()[1])

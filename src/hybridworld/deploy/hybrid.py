@@ -108,7 +108,7 @@ class HybridModel:
 
     def _surrogate_alone(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
         seconds: dict[str, float] = {}
-        with timed(seconds, "surrogate"):
+        with timed(seconds, "surrogate"), torch.inference_mode():
             answers = [self.surrogate(*piece).cpu().numpy() for piece in self._pieces(states, horizon, params)]
         return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds)
 
@@ -116,7 +116,7 @@ class HybridModel:
         solve = self._solver(horizon)
         limit = self.threshold(horizon, q) if threshold is None else threshold
         seconds: dict[str, float] = {}
-        with timed(seconds, "surrogate and error map"):
+        with timed(seconds, "surrogate and error map"), torch.inference_mode():
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
         predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
         answer = predicted.astype(np.float64)
@@ -154,14 +154,13 @@ class HybridModel:
         return self._solve
 
     def _pieces(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Few enough rows at a time, as tensors, without gradients."""
+        """Few enough rows at a time, as tensors."""
         size = max(1, CELLS // int(np.prod(self.spec.grid, dtype=int)))
         device = self.surrogate.mean.device
-        with torch.inference_mode():
-            for start in range(0, len(states), size):
-                rows = slice(start, start + size)
-                now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (states, params))
-                yield now, torch.full((len(now),), float(horizon), device=device), given
+        for start in range(0, len(states), size):
+            rows = slice(start, start + size)
+            now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (states, params))
+            yield now, torch.full((len(now),), float(horizon), device=device), given
 
 
 def _first(forecast: Forecast) -> Forecast:

@@ -133,7 +133,7 @@ class Euler2D(Environment):
         return square_symmetries(swap=self.grid[0] == self.grid[1])
 
     def halved_step(self) -> tuple[Environment, int]:
-        return replace(self, cfl=self.cfl / 2), 1
+        return replace(self, frame_step=self.frame_step / 2, cfl=self.cfl / 2), 2  # small grids take one substep per frame
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         regime, kind = self.spec.regime(split), self.spec.draw_kind(rng, split)
