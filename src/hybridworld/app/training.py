@@ -107,7 +107,7 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
         fitted(environment, dataset.spec, root) if environment else None,
         dataset.source("train"),
         dataset.source("val"),
-        {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}", "path": str(root)},
+        {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"},
     )
 
 
