@@ -1,4 +1,8 @@
+import signal
+
 from hypothesis import settings
 
 settings.register_profile("unhurried", deadline=None)  # cores are shared, so a slow example proves nothing
 settings.load_profile("unhurried")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and what they start, ignore Ctrl-C
