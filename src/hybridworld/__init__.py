@@ -4,6 +4,8 @@ import hybridworld as hw
 env = hw.system("euler2d")
 start = env.initial("test", seed=0)
 later = env.solve(start.state, 64, start.params)
+model = hw.load("ball3d")
+forecast = model.predict(state, horizon=64, params=params, mode=2, q=0.75)
 """
 
 from importlib import import_module
@@ -15,6 +17,9 @@ _WHERE = {
     "Axis": "physics.spec",
     "Environment": "physics.environment",
     "Field": "physics.spec",
+    "Forecast": "deploy.hybrid",
+    "Gate": "deploy.gate",
+    "HybridModel": "deploy.hybrid",
     "HybridWorldError": "errors",
     "InvalidInput": "errors",
     "Parameter": "physics.spec",
@@ -27,7 +32,17 @@ _WHERE = {
     "square_symmetries": "physics.symmetry",
     "thread_limit": "physics.threads",
 }
-__all__ = ["__version__", "system", *_WHERE]
+__all__ = ["__version__", "load", "system", *_WHERE]
+
+
+def load(model: Any, **options: Any) -> Any:
+    """A trained model, ready to answer: the name of one that ships (`ball3d`), or path/to/model.safetensors.
+
+    `solver=hw.system("file.py:Class")` gives it the solver of a system of your own, `dask=ADDRESS` a cluster to solve on.
+    """
+    from hybridworld.deploy.load import load
+
+    return load(model, **options)
 
 
 def system(name: str) -> Any:

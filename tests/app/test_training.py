@@ -178,7 +178,7 @@ def test_settings_are_listed_with_values_and_meaning():
         (["ball3d", "--stream", "--set", "training.epoch=3"], "Did you mean 'training.epochs'"),
         (["ball3d", "--stream", "--set", "training.dagger=2"], "at most 1"),
         (["ball3d", "--data", "nowhere"], "There is no folder nowhere/data"),
-        (["euler2d", "--data", "BALLS"], "its system is ball3d, not euler2d. Leave the system out"),
+        (["euler2d", "--data", "BALLS"], "does not fit the system euler2d: its channels are position_x"),
         (["--data", "BALLS", "--set", "training.horizons=200"], "among 1 to 100"),
         (["--data", "BALLS", "--set", "training.dagger_kind=solver"], "name the system, or choose chain"),
     ],

@@ -38,7 +38,7 @@ class Solver:
 def told(scores, solver=None, bound=None):
     """Scores by horizon -> a model of the oscillator that answers as told."""
     calibration = Calibration({horizon: np.sort(values) for horizon, values in scores.items()})
-    return HybridModel(surrogate(OSCILLATOR), calibration, solver or Solver(), bound, Told())
+    return HybridModel(surrogate(OSCILLATOR), calibration, solver or Solver(), bound, signal=Told())
 
 
 def with_scores(scores):

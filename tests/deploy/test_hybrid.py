@@ -162,7 +162,7 @@ def test_a_score_that_is_no_number_is_deferred(threshold):
             return Estimate(states.clone(), torch.tensor([0.0, torch.nan, 0.0]))
 
     solver = Solver()
-    model = HybridModel(seeded(OSCILLATOR), None, solver, None, Lost())
+    model = HybridModel(seeded(OSCILLATOR), None, solver, signal=Lost())
     gated = model.predict(np.zeros((3, 2)), 1, DAMPING, threshold=threshold)
     assert gated.used_solver.tolist() == [False, True, False]
     assert np.isfinite(gated.state).all() and len(solver.rows) == 1
@@ -249,7 +249,9 @@ def test_without_a_solver_mode_1_works_and_mode_2_says_what_is_missing(case):
         alone.predict(states, 4, params, mode=1).state, model.predict(states, 4, params, mode=1).state
     )
     for ask in (lambda: alone.predict(states, 4, params), lambda: alone.solve(states, 4, params)):
-        with pytest.raises(InvalidInput, match=f"Mode 2 needs a solver, and there is none for {model.spec.name}"):
+        with pytest.raises(
+            InvalidInput, match=f"Mode 2 and true errors need a solver, and there is none for {model.spec.name}"
+        ):
             ask()
 
 

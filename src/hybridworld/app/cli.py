@@ -2,6 +2,8 @@
 
 import os
 import sys
+import warnings
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,13 +22,19 @@ app = typer.Typer(
 )
 data = typer.Typer(help="Look at a dataset: what is in it, and whether it is whole.", no_args_is_help=True)
 app.add_typer(data, name="data")
-bench = typer.Typer(help="Measure: solvers, data, training.", no_args_is_help=True)
+bench = typer.Typer(help="Measure: solvers, data, training, trust.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 SystemArgument = Annotated[
     str | None, typer.Argument(metavar="SYSTEM", help="A name from `hybridworld systems`, or path/to/file.py:Class.")
 ]
 SystemOption = Annotated[str | None, typer.Option("--system", help="The same, for a system of your own: file.py:Class.")]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A model that ships (ball3d), or path/to/model.safetensors.")
+]
+BackboneOption = Annotated[
+    str | None, typer.Option(metavar="FILE.py:CLASS", help="The network of a model that was trained with one of your own.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 SplitOption = Annotated[str, typer.Option(help="train, val, test, ood-near or ood-far.")]
 SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within its split.")]
@@ -51,11 +59,20 @@ def options(
 def main() -> None:
     """Run the command; what a user can mend ends with one sentence and exit code 1."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads sleep while they wait: others may need the core
+    warnings.formatwarning = warning_in_words
     try:
         app()
     except (HybridWorldError, FileExistsError, NotADirectoryError, PermissionError) as error:  # the last three name their path
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def warning_in_words(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Our own warnings are sentences; others keep the place they come from."""
+    ours = category.__module__.startswith("hybridworld.")
+    return f"Warning: {message}\n" if ours else f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
 def chosen_system(argument: str | None, option: str | None) -> "Environment":
@@ -109,7 +126,7 @@ def simulate(
 
 @app.command()
 def demo(out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out/demo")) -> None:
-    """Simulate every built-in system and put the results on one page."""
+    """Simulate every built-in system, forecast with the models that ship, and put it on one page."""
     from hybridworld.app.demo import run_demo
 
     run_demo(out)
@@ -165,19 +182,75 @@ def train(
         raise typer.Exit(130)
 
 
+@app.command(epilog="For example: hybridworld predict ball3d --horizon 64 --count 16 --check")
+def predict(
+    model: ModelArgument,
+    horizon: Annotated[float, typer.Option(help="Frames ahead; in mode 1 any positive number.")] = 64,
+    mode: Annotated[int, typer.Option(help="1: the surrogate alone. 2: the solver answers what the error map flags.")] = 2,
+    q: Annotated[float, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate.")] = 0.75,
+    input: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="States: The Well's HDF5, or datasets `state` and `params`.")
+    ] = None,
+    split: SplitOption = "test",
+    seed: Annotated[int, typer.Option(help="Without --input: the first trajectory of the split.")] = 0,
+    count: Annotated[int, typer.Option(min=1, help="Without --input: how many trajectories.")] = 16,
+    frame: Annotated[int, typer.Option(help="Frame of the trajectories to start from.")] = 0,
+    coverage: Annotated[float, typer.Option(help="Share of the answers whose error shall stay below its bound.")] = 0.9,
+    check: Annotated[bool, typer.Option("--check", help="Ask the solver about all of them, and show the true errors.")] = False,
+    dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
+    json: JsonOption = False,
+    out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
+    backbone: BackboneOption = None,
+    system_option: SystemOption = None,
+) -> None:
+    """Answer with a trained model: a table, an HDF5 file and a picture of what comes, and of what to believe."""
+    from hybridworld.app.models import network_class
+    from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
+    from hybridworld.deploy.load import find_solver, load
+
+    own = chosen_system(None, system_option) if system_option else None
+    hybrid = load(model, own, network_class(backbone), dask)
+    solver = find_solver(hybrid.spec, own)
+    question = from_file(input, hybrid.spec, frame) if input else from_split(solver, hybrid.spec, split, seed, count, frame)
+    told = predict_to_files(model, hybrid, solver, question, Request(horizon, mode, q, coverage, check), out)
+    if json:
+        print(dumps(told, indent=2))
+    else:
+        show(told)
+
+
+@app.command()
+def calibrate(
+    model: ModelArgument,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset with `val` (default: ask the solver).")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Pairs per horizon (default: as the training was set).")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of into the model's file.")] = None,
+    backbone: BackboneOption = None,
+    system_option: SystemOption = None,
+) -> None:
+    """Give a model its validation scores: any q then has its threshold, and errors have bounds. `train` ends with this."""
+    from hybridworld.app.calibration import calibrate_model, show_calibration
+    from hybridworld.app.models import load_model
+
+    environment = chosen_system(None, system_option) if system_option else None
+    path = calibrate_model(model, backbone, data, environment, count, out)
+    show_calibration(path, load_model(path, backbone).arrays)
+
+
 @app.command()
 def evaluate(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="Trained models (several: seeds of one).")],
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Trained models (several: seeds of one).")],
     data: Annotated[Path, typer.Option(help="Folder of the dataset.")],
     split: Annotated[list[str] | None, typer.Option(help="Only this split (default: all but train and val).")] = None,
     count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
+    backbone: BackboneOption = None,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
 ) -> None:
     """The error of trained models on trajectories they have not seen, per split and horizon."""
     from hybridworld.app.evaluation import evaluate_models
 
-    evaluate_models(models, data, split, count, as_json=json, out=out)
+    evaluate_models(models, backbone, data, split, count, as_json=json, out=out)
 
 
 @data.command("info")
@@ -252,6 +325,27 @@ def bench_train(
     timing.show_train(
         [find_system(name) for name in ([system] if system else BUILT_IN)], seconds, steps, compile, as_json=json, out=out
     )
+
+
+@bench.command("trust")
+def bench_trust(
+    model: ModelArgument,
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the dataset.")],
+    member: Annotated[
+        list[str] | None, typer.Option(metavar="MODEL", help="Another seed, for the ensemble (may be given several times).")
+    ] = None,
+    count: Annotated[int, typer.Option(min=40, help="Pairs per horizon and split.")] = 1000,
+    q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
+    coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    system_option: SystemOption = None,
+    json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
+) -> None:
+    """What the error map is worth: against its rivals, as a gate, as a bound, as an alarm, and what it costs."""
+    from hybridworld.app.trust_report import report_trust
+
+    environment = chosen_system(None, system_option) if system_option else None
+    report_trust(model, member or [], environment, data, count, q, coverage, as_json=json, out=out)
 
 
 if __name__ == "__main__":

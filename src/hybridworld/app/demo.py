@@ -1,14 +1,18 @@
-"""`hybridworld demo`: every built-in system simulated, on one page."""
+"""`hybridworld demo`: every built-in system simulated, and forecast where a trained model ships, on one page."""
 
 from html import escape
 from pathlib import Path
 
 from rich.console import Console
 
+from hybridworld.app.prediction import Request, from_split, predict_to_files, show
 from hybridworld.app.simulation import Simulation, simulate_to_files
+from hybridworld.deploy.load import find_solver, load, shipped
 from hybridworld.physics.registry import BUILT_IN, find_system
 
 SPLIT, SEEDS = "test", {"oregonator": 25, "euler2d": 7}  # trajectories worth looking at; seed 0 elsewhere
+
+HORIZON, FORECASTS = 64, 16
 
 STYLE = """
   body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem; color: #1c2430; }
@@ -18,16 +22,18 @@ STYLE = """
 
 
 def run_demo(out: Path) -> None:
-    """Simulate the built-in systems into `out` and write `index.html` beside the files."""
+    """Simulate the built-in systems into `out`, ask the models that ship, and write `index.html` beside the files."""
     sections = []
     for name in BUILT_IN:
         environment = find_system(name)
         result = simulate_to_files(environment, SPLIT, SEEDS.get(name, 0), None, out, gif=True)
         sections.append(section(environment.spec.title, result))
+    for name in shipped():
+        sections.append(hybrid_section(name, out))
     page = out / "index.html"
     page.write_text(
         '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>hybridworld</title>'
-        f"<style>{STYLE}</style>\n<h1>hybridworld: the reference solvers</h1>\n{''.join(sections)}</html>\n"
+        f"<style>{STYLE}</style>\n<h1>hybridworld</h1>\n{''.join(sections)}</html>\n"
     )
     Console(highlight=False).print(f"\nOpen [bold]{page}[/bold] in a browser to see all of them move.", soft_wrap=True)
 
@@ -38,4 +44,22 @@ def section(title: str, result: Simulation) -> str:
     return (
         f"<section><h2>{escape(title)}</h2><p>{escape(result.title)}; solved in {result.seconds:.2f} s. "
         f'<a href="{result.data.name}">HDF5</a></p>{moving}<img src="{result.picture.name}" alt="frames"></section>\n'
+    )
+
+
+def hybrid_section(name: str, out: Path) -> str:
+    """Mode 2 on a system whose trained model ships: forecasts that nobody flagged, and those that went to the solver."""
+    model = load(name)
+    solver = find_solver(model.spec)
+    question = from_split(solver, model.spec, SPLIT, 0, FORECASTS, 0)
+    told = predict_to_files(name, model, solver, question, Request(HORIZON, 2, 0.75, 0.9, check=True), out)
+    show(told)
+    rows = told["trajectories"]
+    alone, answer = (sum(row[key] for row in rows) / len(rows) for key in ("surrogate_error", "error"))
+    return (
+        f"<section><h2>{escape(model.spec.title)}: a surrogate that knows when to ask</h2>"
+        f"<p>{FORECASTS} forecasts, {HORIZON} frames ahead in one pass each. The error map is read from the network alone; by "
+        f"its threshold, from validation data, {told['deferred']} of them went to the solver. Mean error "
+        f"{answer:.2f} deviations, {alone:.2f} without asking. The first six of them:</p>"
+        f'<img src="{Path(told["files"]["picture"]).name}" alt="input, truth, surrogate, error map, true error"></section>\n'
     )

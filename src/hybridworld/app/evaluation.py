@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from hybridworld.app.models import check_fits, load_model
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import publish
 from hybridworld.data.dataset import Dataset
-from hybridworld.errors import InvalidInput
-from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.bundle import Bundle, load_bundle
+from hybridworld.surrogate.bundle import Bundle
 from hybridworld.surrogate.validation import scores, scores_of_no_change, validation_pairs
 
 Errors = dict[str, dict[str, list[float]]]
@@ -18,12 +17,13 @@ Errors = dict[str, dict[str, list[float]]]
 
 
 def evaluate_models(
-    models: Sequence[Path], data: Path, splits: Sequence[str] | None, count: int, as_json: bool, out: Path | None
-) -> None:
+    models: Sequence[str], backbone: str | None, data: Path, splits: Sequence[str] | None, count: int, as_json: bool,
+    out: Path | None,
+) -> None:  # fmt: skip
     """Per split and horizon the error of each model on the same pairs; several models are seeds of one: mean and deviation."""
-    dataset, bundles = Dataset(data), [load_bundle(path) for path in models]
-    for path, bundle in zip(models, bundles, strict=True):
-        check_fits(path, bundle.surrogate.spec, data, dataset.spec)
+    dataset, bundles = Dataset(data), [load_model(model, backbone) for model in models]
+    for model, bundle in zip(models, bundles, strict=True):
+        check_fits(model, bundle.surrogate.spec, data, dataset.spec)
     chosen = splits or [each for each in dataset.splits if each not in ("train", "val")]
     with stderr.status("") as status:
         found = {}
@@ -47,15 +47,6 @@ def evaluate_models(
         out,
         "hybridworld evaluate",
     )
-
-
-def check_fits(model: Path, here: StateSpec, data: Path, there: StateSpec) -> None:
-    """Raise unless model and dataset are about the same states."""
-    if (here.channels, here.grid) != (there.channels, there.grid):
-        raise InvalidInput(
-            f"{model} is about {here.name} with {', '.join(here.channels)} on the grid {here.grid or 'none'}; "
-            f"{data} holds {there.name} with {', '.join(there.channels)} on {there.grid or 'none'}."
-        )
 
 
 def errors_on(dataset: Dataset, split: str, bundles: Sequence[Bundle], count: int) -> Errors:

@@ -13,6 +13,8 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from hybridworld.app.calibration import calibrate_model
+from hybridworld.app.models import load_model
 from hybridworld.app.progress import stderr
 from hybridworld.app.training_display import Board, Display, LiveDisplay, horizon_table, latest_auroc
 from hybridworld.app.words import time_in_words
@@ -74,6 +76,9 @@ def train_surrogate(
             say_where_it_stopped(display)
             return False
     if state is not None:
+        network = config.surrogate.backbone if ":" in config.surrogate.backbone else None
+        if config.training.calibration and not load_model(folder / MODEL, network).arrays:
+            calibrate_model(folder / MODEL, network, data, material.environment)
         finish(state, folder, f"{material.spec.name}, {preset}", display.was_finished)
     return True
 
@@ -104,7 +109,7 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
             )
     whole = "manifest" if Manifest.load(root) else "file names and sizes"
     return Material(
-        fitted(environment, dataset.spec, root) if environment else None,
+        environment.fitted(dataset.spec, str(root)) if environment else None,
         dataset.source("train"),
         dataset.source("val"),
         {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"},
@@ -118,24 +123,6 @@ def from_solver(environment: Environment) -> Iterator[Material]:
     origin = {"data": f"a stream from the solver of {name}, version {environment.version}"}
     with Stream(environment, "train") as training, Stream(environment, "val", VALIDATION_BLOCKS) as validation:
         yield Material(environment, training, validation, origin)
-
-
-def fitted(environment: Environment, spec: StateSpec, root: Path) -> Environment:
-    """The system on the grid of the dataset, which may be coarser than its own."""
-    mine = environment.spec
-    for what, here, there in (
-        ("system", mine.name, spec.name),
-        ("channels", ", ".join(mine.channels), ", ".join(spec.channels)),
-        ("parameters", ", ".join(each.name for each in mine.params), ", ".join(each.name for each in spec.params)),
-        ("frame step", f"{mine.frame_step:.6g}", f"{spec.frame_step:.6g}"),
-        ("number of grid axes", len(mine.grid), len(spec.grid)),
-    ):
-        if here != there:
-            raise InvalidInput(
-                f"{root} does not fit {mine.name}: its {what} is {there or 'none'}, not {here or 'none'}. "
-                "Leave the system out to train from the data alone."
-            )
-    return environment if mine.grid == spec.grid else environment.resized(spec.grid)
 
 
 # How to learn.

@@ -148,7 +148,8 @@ def image_memory(size: int) -> np.ndarray:
 def make_shard(environment: Environment, shard: Shard, dtype: str) -> tuple[np.ndarray, dict[str, Any]]:
     """The bytes of a shard's file (in memory that is used again), and its entry in the manifest without size and hash."""
     samples, saved = record_shard(environment, shard)
-    image = file_image(environment, shard.split, shard.seeds, samples, saved.swapaxes(1, 2), dtype, image_memory)
+    states = saved.swapaxes(1, 2)
+    image = file_image(environment.spec, environment.version, shard.split, shard.seeds, samples, states, dtype, image_memory)
     entry: dict[str, Any] = {"split": shard.split, "first": shard.first, "count": shard.count}
     return image, entry | ({"moments": moments(saved)} if shard.split == "train" else {})
 

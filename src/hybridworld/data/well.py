@@ -37,11 +37,12 @@ def write_trajectories(
     dtype: str = "float32",
 ) -> None:
     """Write states (trajectory, time, channels, *grid) with all that is known about their origin."""
-    path.write_bytes(file_image(environment, split, seeds, samples, states, dtype).data)
+    path.write_bytes(file_image(environment.spec, environment.version, split, seeds, samples, states, dtype).data)
 
 
 def file_image(
-    environment: Environment,
+    spec: StateSpec,
+    version: str,
     split: str,
     seeds: Sequence[int],
     samples: Sequence[Sample],
@@ -54,7 +55,6 @@ def file_image(
     HDF5 writes a skeleton with empty places for the fields, and the states go straight to their places: no second copy of
     them is made on the way to the disk, and they are hashed where they are.
     """
-    spec = environment.spec
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "skeleton.hdf5"
         with h5py.File(path, "w", alignment_threshold=ALIGNED, alignment_interval=4096) as file:
@@ -64,7 +64,7 @@ def file_image(
                 n_spatial_dims=max(len(spec.grid), 1),
                 n_trajectories=len(states),
                 split=split,
-                solver_version=environment.version,
+                solver_version=version,
                 **{SPEC: spec_to_text(spec)},
             )
             _write_dimensions(file, spec, states.shape[1])

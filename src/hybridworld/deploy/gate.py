@@ -57,7 +57,7 @@ class Gate:
         self,
         model: HybridModel,
         q: float = 0.75,
-        window: int = 200,
+        window: int = 500,
         false_alarms: float = 0.001,
         adaptive: bool = False,
         audit: float = 0.0,
@@ -135,7 +135,7 @@ class Gate:
         while len(self._fresh) >= self._window:
             window, self._fresh = self._fresh[: self._window], self._fresh[self._window :]
             expected = (np.arange(self._calibration.size) + 0.5) / self._calibration.size
-            p_value = float(ks_2samp(window, expected).pvalue)
+            p_value = float(ks_2samp(window, expected, method="asymp").pvalue)
             self._drifts.append(Drift(self._answers - len(self._fresh), p_value, p_value < self._false_alarms))
 
     def _solve_chosen(

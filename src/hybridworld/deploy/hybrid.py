@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.environment import checked_params, checked_states
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.surrogate import Surrogate
@@ -54,9 +54,11 @@ class HybridModel:
         calibration: Calibration | None = None,
         solve: Solve | None = None,
         bound: ErrorBound | None = None,
+        cell_bound: ErrorBound | None = None,
         signal: TrustSignal | None = None,
     ) -> None:
-        self.surrogate, self.calibration, self._solve, self.bound = surrogate.eval(), calibration, solve, bound
+        self.surrogate, self.calibration, self._solve = surrogate.eval(), calibration, solve
+        self.bound, self.cell_bound = bound, cell_bound  # of a score, and of the cells of an error map
         self.signal = signal or StepDoubling(surrogate, surrogate.std)
 
     @property
@@ -101,8 +103,16 @@ class HybridModel:
         threshold: float | None = None,
     ) -> Iterator[Forecast]:
         """`links` predictions of `horizon` frames, each from the answer before it, with the gate at each link."""
-        for _ in range(links):
-            forecast = self.predict(state, horizon, params, mode, q, threshold)
+        for link in range(1, links + 1):
+            try:
+                forecast = self.predict(state, horizon, params, mode, q, threshold)
+            except (InvalidInput, SolverFailure) as error:
+                if link == 1:
+                    raise
+                raise SolverFailure(
+                    f"Link {link} of the rollout: the answer of link {link - 1} is no state to go on from ({error}) "
+                    "Keep less on the surrogate (a smaller q), or take shorter links."
+                ) from error
             yield forecast
             state = forecast.state
 
@@ -139,15 +149,22 @@ class HybridModel:
         """The reference answer."""
         return self._solver(horizon)(states, int(horizon), checked_params(self.spec, params, len(states)))
 
+    def error_maps(self, predictions: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        """What error maps estimate: the distance per cell, in deviations of the training data, (batch, *grid)."""
+        return self._true(predictions, truth).error_map.numpy()
+
     def errors(self, predictions: np.ndarray, truth: np.ndarray) -> np.ndarray:
-        """What scores estimate: the mean over cells of the distance, in deviations of the training data, (batch,)."""
+        """What scores estimate: the mean over cells of that distance, (batch,)."""
+        return self._true(predictions, truth).score.numpy()
+
+    def _true(self, predictions: np.ndarray, truth: np.ndarray) -> Estimate:
         a, b = (torch.from_numpy(np.asarray(each, np.float32)) for each in (predictions, truth))
-        return Estimate(a, distance(a, b, self.surrogate.std.cpu())).score.numpy()
+        return Estimate(a, distance(a, b, self.surrogate.std.cpu()))
 
     def _solver(self, horizon: float) -> Solve:
         if self._solve is None:
             raise InvalidInput(
-                f"Mode 2 needs a solver, and there is none for {self.spec.name}: name its system, or use mode 1."
+                f"Mode 2 and true errors need a solver, and there is none for {self.spec.name}: name its system, or use mode 1."
             )
         if horizon != int(horizon):
             raise InvalidInput(f"The horizon is {horizon:g} frames: mode 2 may ask the solver, which takes whole frames.")

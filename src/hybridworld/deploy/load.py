@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
@@ -18,50 +19,55 @@ MODELS = Path(__file__).parent / "models"
 """What ships with the package: SYSTEM.safetensors."""
 
 
-def load(model: str | Path, solver: Environment | None = None, backbone: type[Backbone] | None = None) -> HybridModel:
-    """The model of that name or file, with the solver of its system where there is one: mode 2 needs it."""
+def load(
+    model: str | Path,
+    solver: Environment | None = None,
+    backbone: type[Backbone] | None = None,
+    dask: str | None = None,
+) -> HybridModel:
+    """The model of that name or file, with the solver of its system where there is one: mode 2 needs it.
+
+    `solver` is for a system of your own, `backbone` for a network of your own. With `dask` (the address of a scheduler, or
+    `local`) flagged trajectories are solved on a cluster.
+    """
     bundle = load_bundle(find_model(model), backbone)
-    spec = bundle.surrogate.spec
-    if solver is None and spec.name in known_systems():
-        solver = find_system(spec.name)
-    if solver is not None:
-        solver = fitting(solver, spec)
+    solver = find_solver(bundle.surrogate.spec, solver)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    residuals = Residuals.from_arrays(bundle.arrays, "trajectory")
+    bounds = {}
+    for kind in ("trajectory", "cell"):
+        residuals = Residuals.from_arrays(bundle.arrays, kind)
+        bounds[kind] = None if residuals is None else ErrorBound(residuals)
     return HybridModel(
         bundle.surrogate.to(device),
         Calibration.from_arrays(bundle.arrays),
-        None if solver is None else solver.solve,
-        None if residuals is None else ErrorBound(residuals),
+        None if solver is None else solve_on(dask, solver) if dask else solver.solve,
+        bounds["trajectory"],
+        bounds["cell"],
     )
+
+
+def find_solver(spec: StateSpec, given: Environment | None = None) -> Environment | None:
+    """The system whose states these are, on their grid: the given one, or the one that is known by that name."""
+    if given is None and spec.name not in known_systems():
+        return None
+    return (given or find_system(spec.name)).fitted(spec, f"The model of {spec.name}")
+
+
+def shipped() -> dict[str, Path]:
+    """Name -> file of the models in the package."""
+    return {path.stem: path for path in sorted(MODELS.glob("*.safetensors"))}
 
 
 def find_model(model: str | Path) -> Path:
     """The file of a name that ships, or the path itself."""
-    shipped = {path.stem: path for path in sorted(MODELS.glob("*.safetensors"))}
-    if str(model) in shipped:
-        return shipped[str(model)]
+    known = shipped()
+    if str(model) in known:
+        return known[str(model)]
     path = Path(model)
     if path.suffix != ".safetensors" and not path.exists():
-        names = ", ".join(shipped) or "none"
+        names = ", ".join(known) or "none"
         raise InvalidInput(
             f"There is no model '{model}': shipped are {names}; give one of them, or path/to/model.safetensors."
-            f"{nearest(str(model), shipped)}"
+            f"{nearest(str(model), known)}"
         )
     return path
-
-
-def fitting(solver: Environment, spec: StateSpec) -> Environment:
-    """The solver on the grid of the model; raises where the two are about different things."""
-    if solver.spec.grid != spec.grid and len(solver.spec.grid) == len(spec.grid):
-        solver = solver.resized(spec.grid)
-    theirs = solver.spec
-    for what, here, there in (
-        ("channels", spec.channels, theirs.channels),
-        ("grid", spec.grid, theirs.grid),
-        ("parameters", [each.name for each in spec.params], [each.name for each in theirs.params]),
-        ("frame step", spec.frame_step, theirs.frame_step),
-    ):
-        if here != there:
-            raise InvalidInput(f"The model of {spec.name} has the {what} {here}, the solver of {theirs.name} has {there}.")
-    return solver

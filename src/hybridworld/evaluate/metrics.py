@@ -1,10 +1,77 @@
 """Numbers that judge predictions, and signals about predictions."""
 
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.metrics import roc_auc_score
+
+
+class Interval(NamedTuple):
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def auroc(scores: np.ndarray, errors: np.ndarray, quantile: float = 0.75) -> float:
     """How well `scores` pick out the errors above their `quantile`: 1 is perfect, 0.5 chance; nan if all errors are equal."""
     large = errors > np.quantile(errors, quantile)
     return float(roc_auc_score(large, scores)) if large.any() else float("nan")
+
+
+def weighted_auroc(scores: np.ndarray, large: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """AUROC for many weightings (draws, answers) of the same answers at once; ties count half."""
+    order = np.argsort(scores)
+    starts = np.flatnonzero(np.diff(scores[order], prepend=-np.inf))  # of groups of equal scores
+    above, below = (np.add.reduceat(weights[:, order] * which[order], starts, axis=1, dtype=float) for which in (large, ~large))
+    lower = np.cumsum(below, axis=1) - below / 2
+    with np.errstate(invalid="ignore"):
+        return (above * lower).sum(axis=1) / (above.sum(axis=1) * below.sum(axis=1))
+
+
+def auroc_interval(
+    scores: np.ndarray, errors: np.ndarray, groups: np.ndarray, draws: int = 500, seed: int = 0, quantile: float = 0.75
+) -> Interval:
+    """AUROC with a bootstrap interval: whole groups (trajectories) are drawn, since their answers are alike."""
+    large = errors > np.quantile(errors, quantile)
+    value = auroc(scores, errors, quantile)
+    found = weighted_auroc(scores, large, bootstrap_weights(groups, draws, seed))
+    found = found[np.isfinite(found)]
+    low, high = np.percentile(found, (2.5, 97.5)) if len(found) else (np.nan, np.nan)
+    return Interval(value, float(low), float(high))
+
+
+def bootstrap_weights(groups: np.ndarray, draws: int, seed: int = 0) -> np.ndarray:
+    """How often each answer is drawn (draws, answers) when as many groups as there are, are drawn with replacement."""
+    _, member = np.unique(groups, return_inverse=True)
+    count = int(member.max()) + 1
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(count, np.full(count, 1 / count), size=draws)[:, member]
+
+
+class Cut(NamedTuple):
+    """What mode 2 spares: a share `deferral` is answered by the solver, and the rms error falls by the share `cut`."""
+
+    deferral: float
+    cut: float
+
+
+def cut_above(scores: np.ndarray, mse: np.ndarray, threshold: float) -> Cut:
+    """Deferring every answer with a score above the threshold: the solver's answer has no error."""
+    deferred = ~(scores <= threshold)
+    return Cut(float(deferred.mean()), 1 - float(np.sqrt(mse[~deferred].sum() / max(mse.sum(), 1e-300))))
+
+
+def cut_matched(scores: np.ndarray, mse: np.ndarray, q: float) -> Cut:
+    """Deferring exactly the share 1 - q with the highest scores: the paper's protocol, whose threshold sees the test data.
+
+    With scores = mse this is the oracle.
+    """
+    kept = np.argsort(scores, kind="stable")[: round(q * len(scores))]
+    return Cut(1 - len(kept) / len(scores), 1 - float(np.sqrt(mse[kept].sum() / max(mse.sum(), 1e-300))))
+
+
+def cut_random(deferral: float) -> Cut:
+    """Deferring that share blindly, on average over draws: the mean square falls by that share."""
+    return Cut(deferral, 1 - float(np.sqrt(1 - deferral)))

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.colors import LinearSegmentedColormap, Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.patches import Circle, Polygon
 from matplotlib.ticker import MaxNLocator
 
 from hybridworld.physics.spec import Axis, Field, StateSpec
@@ -100,6 +101,14 @@ def draw_field(ax: Axes, axes: tuple[Axis, ...], values: np.ndarray, scale: Scal
     return image
 
 
+def span_of(values: np.ndarray) -> tuple[float, float]:
+    """The range of the values with some room, as limits of an axis."""
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    room = 0.05 * (high - low) or 0.5
+    return low - room, high + room
+
+
 def draw_bar(figure: Figure, bar: Axes, drawn: Any, extend: str = "neither", **options: Any) -> None:
     """A slim colour bar for what was drawn."""
     ticks = MaxNLocator(4, steps=[1, 2, 5, 10])
@@ -157,22 +166,27 @@ EDGES = (
 """Where the labels of x, y and z begin (a corner of the unit cube), and on which side of their edge they stand."""
 
 
+BALL = 0.05
+"""The radius of a ball, as a share of the shortest side of its box."""
+
+
 def shadows(axes: tuple[Axis, ...], points: np.ndarray) -> list[np.ndarray]:
     """Points (count, 3) pressed on the left wall, the rear wall and the floor, as seen on the page."""
     walls = (axes[0].low, axes[1].high, axes[2].low)
     return [np.where(np.arange(3) == k, wall, points) @ VIEW for k, wall in enumerate(walls)]
 
 
-def draw_box(ax: Axes, axes: tuple[Axis, ...], unit: str) -> None:
-    """Two walls and the floor of the box, to scale, with the ends of its axes."""
+def draw_box(ax: Axes, axes: tuple[Axis, ...], unit: str, ticks: bool = True) -> None:
+    """Two walls and the floor of the box, to scale, with the names and ends of its axes."""
     low, size = np.array([axis.low for axis in axes]), np.array([axis.high - axis.low for axis in axes])
     for k, (axis, (start, way, ha, va)) in enumerate(zip(axes, EDGES, strict=True)):
         ring = low + size * np.insert([[0, 0], [0, 1], [1, 1], [1, 0]], k, 0, axis=1)
         ax.fill(*shadows(axes, ring)[k].T, facecolor=WALLS[k], edgecolor=FAINT, linewidth=0.6, zorder=0)
-        for share, text in ((0.05, f"{axis.low:g}"), (0.5, with_unit(axis.name, unit)), (0.95, f"{axis.high:g}")):
+        labels = ((0.05, f"{axis.low:g}"), (0.5, with_unit(axis.name, unit)), (0.95, f"{axis.high:g}")) if ticks else ()
+        for share, text in labels:
             spot = (low + size * (start + share * np.eye(3)[k])) @ VIEW + 0.02 * np.linalg.norm(size) * np.array(way)
             look: dict[str, Any] = {"size": 8} if share == 0.5 else {"size": 7, "color": MUTED}
-            ax.annotate(text.replace("-", "\N{MINUS SIGN}"), spot, ha=ha, va=va, **look)
+            ax.annotate(text.replace("-", "\N{MINUS SIGN}"), spot, ha=ha, va=va, annotation_clip=False, **look)
     ax.set_aspect("equal")
     ax.margins(x=0.09, y=0.07)
     ax.set_axis_off()
@@ -189,6 +203,18 @@ def draw_path(ax: Axes, spec: StateSpec, path: np.ndarray) -> LineCollection:
     for point, colour, name in ((points[0], "white", "start"), (points[-1], INK, "end")):
         ax.plot(*point, "o", color=colour, markeredgecolor=INK, markersize=5.5, label=name, zorder=3)
     return line
+
+
+def draw_balls(ax: Axes, axes: tuple[Axis, ...], points: np.ndarray, colours: np.ndarray) -> None:
+    """Balls at points (balls, 3) of the box, the nearer before the farther, each above its shadow on the floor."""
+    radius, turn = BALL * min(axis.high - axis.low for axis in axes), np.linspace(0, 2 * np.pi, 40)
+    ring = radius * np.stack([np.cos(turn), np.sin(turn), 0 * turn], axis=1) @ VIEW
+    feet, centres = shadows(axes, points)[2], points @ VIEW
+    ax.add_collection(PatchCollection([Polygon(foot + ring) for foot in feet], color=FAINT, linewidth=0, alpha=0.8, zorder=1))
+    ax.vlines(centres[:, 0], feet[:, 1], centres[:, 1], color=MUTED, linewidth=0.4, zorder=1)
+    order = np.argsort(points @ np.cross(*VIEW.T))  # towards the eye
+    discs = [Circle(centre, radius) for centre in centres[order]]
+    ax.add_collection(PatchCollection(discs, facecolor=colours[order], edgecolor=INK, linewidth=0.4, zorder=2))
 
 
 def pieces(points: np.ndarray) -> list[np.ndarray]:

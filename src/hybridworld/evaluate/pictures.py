@@ -39,6 +39,7 @@ from hybridworld.evaluate.panels import (
     place,
     scale_of,
     shadows,
+    span_of,
     style,
     time_label,
     values_of,
@@ -201,9 +202,7 @@ def _line_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
     figure, top = page(5.6, 3.6, title, FILM_DPI)
     ax = place(figure, 0.75, top, 4.65, 3.1)
     (line,) = ax.plot(*spec.centres(), values[0], color=COMPONENTS[1])
-    finite = np.ma.masked_invalid(values)
-    room = 0.05 * np.ptp(finite) or 0.5
-    ax.set(xlabel=spec.axes[0].name, ylabel=spec.draw, ylim=(finite.min() - room, finite.max() + room))
+    ax.set(xlabel=spec.axes[0].name, ylabel=spec.draw, ylim=span_of(values))
     ax.spines[["top", "right"]].set_visible(False)
     return figure, lambda frame: line.set_ydata(values[frame])
 

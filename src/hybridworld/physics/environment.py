@@ -132,6 +132,21 @@ class Environment(ABC):
             raise InvalidInput(f"{self.spec.name} ({shown}) cannot be coarsened by {factor}: the factor must divide the grid.")
         return self.resized(tuple(cells // factor for cells in grid))
 
+    def fitted(self, spec: StateSpec, whose: str) -> Self:
+        """The same physics on the grid of other states; raises where those, of `whose`, are not states of this system."""
+        mine = self.spec
+        for what, here, there in (
+            ("channels are", ", ".join(mine.channels), ", ".join(spec.channels)),
+            ("parameters are", ", ".join(each.name for each in mine.params), ", ".join(each.name for each in spec.params)),
+            ("frame step is", f"{mine.frame_step:.6g}", f"{spec.frame_step:.6g}"),
+            ("number of grid axes is", len(mine.grid), len(spec.grid)),
+        ):
+            if here != there:
+                raise InvalidInput(
+                    f"{whose} does not fit the system {mine.name}: its {what} {there or 'none'}, not {here or 'none'}."
+                )
+        return self if mine.grid == spec.grid else self.resized(spec.grid)
+
     def _with(self, name: str, value: Any) -> Self:
         if not (is_dataclass(self) and name in {each.name for each in fields(self)}):
             raise InvalidInput(f"{self.spec.name} has no choice of {name}: it is not a dataclass with a field `{name}`.")

@@ -79,7 +79,8 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None) -> Bundle:
     name = config.surrogate.backbone
     if backbone is None and name not in BACKBONES:
         raise InvalidInput(
-            f"{path} was trained with the backbone {name}: give its class as `backbone`, it is not run by itself."
+            f"{path} was trained with the backbone {name}: give its class as `backbone` (on the command line "
+            f"--backbone {name}), it is not run by itself."
         )
     weights = {name.removeprefix(WEIGHTS): values for name, values in tensors.items() if name.startswith(WEIGHTS)}
     try:

@@ -58,6 +58,9 @@ class TrainingConfig(Section):
     ema: float = Field(0.0, ge=0, lt=1, description="decay of the moving average of the weights (0: none)")
     augment: bool = Field(False, description="see pairs through the system's symmetries, and shifted along periodic axes")
     validation: int = Field(ge=1, description="validation pairs per horizon")
+    calibration: int = Field(
+        32, ge=0, description="validation pairs per horizon from which, at the end, mode 2 gets its thresholds (0: none)"
+    )
 
     @field_validator("horizons", mode="before")
     @classmethod
@@ -100,9 +103,9 @@ class Config(Section):
     training: TrainingConfig
 
 
-FIELDS = {"lr": 2e-4, "batch": 8, "samples": 2_000, "epochs": 40, "validation": 32}
-SHORT = {"lr": 1e-3, "batch": 4, "samples": 200, "epochs": 6, "validation": 16, "weighting": "horizon"}
-VECTORS = {"lr": 3e-4, "batch": 128, "samples": 25_600, "epochs": 80, "validation": 2_000}
+FIELDS = {"lr": 2e-4, "batch": 8, "samples": 2_000, "epochs": 40, "validation": 32, "calibration": 200}
+SHORT = {"lr": 1e-3, "batch": 4, "samples": 200, "epochs": 6, "validation": 16, "calibration": 32, "weighting": "horizon"}
+VECTORS = {"lr": 3e-4, "batch": 128, "samples": 25_600, "epochs": 80, "validation": 2_000, "calibration": 2_000}
 PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? -> settings
     "paper": {
         True: {"surrogate": {"params": False}, "training": FIELDS},
@@ -113,7 +116,10 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
         False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
     },
     "smoke": {
-        True: {"surrogate": {"width": 8}, "training": FIELDS | {"lr": 1e-3, "samples": 64, "epochs": 3, "validation": 8}},
+        True: {
+            "surrogate": {"width": 8},
+            "training": FIELDS | {"lr": 1e-3, "samples": 64, "epochs": 3, "validation": 8, "calibration": 8},
+        },
         False: {"surrogate": {"width": 32}, "training": VECTORS | {"lr": 3e-3, "samples": 2_560, "epochs": 3}},
     },
 }

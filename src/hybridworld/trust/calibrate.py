@@ -22,7 +22,8 @@ class Judged:
     """Answers to pairs with known futures: scores and errors, per trajectory and (fields) for random cells."""
 
     scores: np.ndarray  # (pairs,)
-    errors: np.ndarray  # (pairs,)
+    errors: np.ndarray  # (pairs,): the mean over cells of what the map estimates
+    mse: np.ndarray  # (pairs,): over cells and channels
     cell_scores: np.ndarray
     cell_errors: np.ndarray
 
@@ -38,7 +39,8 @@ def judge(surrogate: Surrogate, signal: TrustSignal, batch: Batch, seed: int = 0
             truth = Estimate(estimate.prediction, distance(estimate.prediction, futures, surrogate.std))
             some = rng.random(tuple(truth.error_map.shape)) < share
             maps = (each.error_map.cpu().numpy()[some] for each in (estimate, truth))
-            found.append((estimate.score.cpu().numpy(), truth.score.cpu().numpy(), *maps))
+            mse = Estimate(estimate.prediction, truth.error_map.square()).score / states.shape[1]
+            found.append((estimate.score.cpu().numpy(), truth.score.cpu().numpy(), mse.cpu().numpy(), *maps))
     return Judged(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 

@@ -71,12 +71,11 @@ class Combined:
     Signals know nothing of each other: each makes its own prediction, and `cost` counts it.
     """
 
-    name = "combined"
-
     def __init__(self, *signals: TrustSignal) -> None:
         if not signals:
             raise InvalidInput("There are no signals to combine: give at least 1.")
         self._signals, costs = signals, [signal.cost for signal in signals]
+        self.name = " + ".join(signal.name for signal in signals)
         self.cost = Cost(
             sum(cost.passes for cost in costs),
             "; ".join(cost.training for cost in costs if cost.training),

@@ -1,0 +1,38 @@
+"""Trained models that a command names."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from hybridworld.deploy.load import find_model
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.registry import class_from_file
+from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.bundle import Bundle, load_bundle
+from hybridworld.surrogate.parallel import threads_for
+
+
+def load_model(model: str | Path, backbone: str | None = None) -> Bundle:
+    """The model that ships under that name, or the file; `backbone` (file.py:Class) is for one with a network of the user's."""
+    bundle = load_bundle(find_model(model), network_class(backbone))
+    torch.set_num_threads(threads_for(bundle.surrogate.spec))
+    return bundle
+
+
+def network_class(backbone: str | None) -> Any:
+    """The class that --backbone names."""
+    if backbone is None:
+        return None
+    path, _, name = backbone.partition(":")
+    return class_from_file(Path(path), name, nn.Module)
+
+
+def check_fits(model: str | Path, here: StateSpec, data: Path, there: StateSpec) -> None:
+    """Raise unless model and dataset are about the same states."""
+    if (here.channels, here.grid) != (there.channels, there.grid):
+        raise InvalidInput(
+            f"{model} is about {here.name} with {', '.join(here.channels)} on the grid {here.grid or 'none'}; "
+            f"{data} holds {there.name} with {', '.join(there.channels)} on {there.grid or 'none'}."
+        )

@@ -1,0 +1,259 @@
+"""`hybridworld predict`: the main job. States in, forecasts out, with what is known about each of them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from hybridworld.app.progress import stderr
+from hybridworld.data.provenance import provenance
+from hybridworld.data.well import file_image
+from hybridworld.data.well_file import WellFile
+from hybridworld.deploy.hybrid import Forecast, HybridModel
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment, Sample, checked_params, checked_states
+from hybridworld.physics.spec import StateSpec
+
+ROWS, BALLS = 4, 6  # of the picture: fields are rows, state vectors share one
+
+
+@dataclass(frozen=True)
+class Request:
+    """How to answer."""
+
+    horizon: float
+    mode: int
+    q: float
+    coverage: float  # of error bounds
+    check: bool  # ask the solver for the truth about all of them
+
+
+@dataclass(frozen=True)
+class Question:
+    """States whose future is asked for."""
+
+    names: Sequence[str]
+    states: np.ndarray  # (count, channels, *grid)
+    params: np.ndarray  # (count, number of spec.params)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A forecast, what the surrogate alone would have said, and the truth if it was asked for."""
+
+    forecast: Forecast
+    surrogate: np.ndarray  # (count, channels, *grid)
+    error_bounds: np.ndarray | None = None  # (count,)
+    truth: np.ndarray | None = None
+    errors: np.ndarray | None = None  # (count,), of the forecast
+    surrogate_errors: np.ndarray | None = None  # (count,)
+
+
+def predict_to_files(
+    name: str, model: HybridModel, solver: Environment | None, question: Question, request: Request, out: Path
+) -> dict[str, Any]:
+    """Answer, write it as HDF5 and as a picture, and return what there is to tell."""
+    with stderr.status("warming up") as status:
+        given = (request.horizon, question.params[:1], request.mode)
+        model.predict(question.states[:1], *given, threshold=-1.0)
+        model.predict(question.states, request.horizon, question.params, request.mode, threshold=np.inf)
+        status.update(f"{len(question.names)} forecasts")
+        answer = ask(model, question, request)
+        status.update("writing")
+        out.mkdir(parents=True, exist_ok=True)
+        stem = f"{model.spec.name}-h{request.horizon:g}-mode{request.mode}"
+        files = {"data": out / f"{stem}.hdf5", "picture": out / f"{stem}.png"}
+        told = describe(name, model.spec, question, answer, request)
+        write_forecasts(files["data"], model.spec, solver.version if solver else "none", question, answer, told)
+        draw(files["picture"], model, question, answer, request)
+    return told | {"files": {kind: str(path) for kind, path in files.items()}}
+
+
+# What is asked.
+
+
+def from_split(environment: Environment | None, spec: StateSpec, split: str, seed: int, count: int, frame: int) -> Question:
+    """Trajectories seed, seed + 1 ... of a split, `frame` frames after their beginning."""
+    if environment is None:
+        raise InvalidInput(f"There is no solver for {spec.name} to make states: give --input FILE, or --system FILE.py:CLASS.")
+    if frame < 0:
+        raise InvalidInput(f"The frame is {frame}: it must be 0 or more.")
+    samples = [environment.initial(split, number) for number in range(seed, seed + count)]
+    states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
+    if frame:
+        states = environment.solve(states, frame, params)
+    return Question([f"{split} {number}" for number in range(seed, seed + count)], states, params)
+
+
+def from_file(path: Path, spec: StateSpec, frame: int) -> Question:
+    """States in the layout of The Well (one of their frames), or as two datasets: `state` (count, ...) and `params`."""
+    states, params = _plain(path) or _well(path, spec, frame)
+    batch, _ = checked_states(spec, states)
+    return Question([f"{path.stem} {row}" for row in range(len(batch))], batch, checked_params(spec, params, len(batch)))
+
+
+def _plain(path: Path) -> tuple[np.ndarray, np.ndarray | None] | None:
+    try:
+        with h5py.File(path) as file:
+            if "state" not in file:
+                return None
+            return file["state"][()].astype(np.float64), file["params"][()] if "params" in file else None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read as HDF5: {error}.") from error
+
+
+def _well(path: Path, spec: StateSpec, frame: int) -> tuple[np.ndarray, np.ndarray]:
+    file = WellFile(path)
+    if file.spec.shape != spec.shape:
+        raise InvalidInput(f"{path} holds states of shape {file.spec.shape}; those of {spec.name} have shape {spec.shape}.")
+    if not -file.spec.frames <= frame < file.spec.frames:
+        raise InvalidInput(f"The frame is {frame}: {path} has the frames 0 to {file.spec.frames - 1}.")
+    states = np.empty((file.count, *spec.shape))
+    for row, state in enumerate(states):
+        file.fill(state, row, frame % file.spec.frames)
+    return states, file.params
+
+
+# What is answered.
+
+
+def ask(model: HybridModel, question: Question, request: Request) -> Answer:
+    """The forecast, and what it takes to judge it."""
+    horizon, inputs = request.horizon, (question.states, request.horizon, question.params)
+    forecast = model.predict(*inputs, request.mode, request.q)
+    alone = forecast.state if request.mode == 1 else model.predict(*inputs, mode=1).state
+    answer = Answer(forecast, alone)
+    if model.bound is not None and forecast.score is not None:
+        bounds = model.bound(forecast.score, horizon, request.coverage)
+        answer = replace(answer, error_bounds=np.where(forecast.used_solver, 0.0, bounds))
+    if request.check:
+        truth = model.solve(*inputs)
+        errors, surrogate_errors = (model.errors(each, truth) for each in (forecast.state, alone))
+        answer = replace(answer, truth=truth, errors=errors, surrogate_errors=surrogate_errors)
+    return answer
+
+
+def describe(name: str, spec: StateSpec, question: Question, answer: Answer, request: Request) -> dict[str, Any]:
+    """All but the states, as plain data; None stands for a threshold that no score exceeds, since JSON has no infinity."""
+    forecast, count = answer.forecast, len(question.names)
+    deferred, solver = int(forecast.used_solver.sum()), forecast.seconds.get("solver", 0.0)
+    seconds = (sum(forecast.seconds.values()) - solver) / count + forecast.used_solver * solver / max(deferred, 1)
+    known = {
+        "seconds": seconds,
+        "score": forecast.score,
+        "error_bound": answer.error_bounds,
+        "surrogate_error": answer.surrogate_errors,
+        "error": answer.errors,
+    }
+    gate: dict[str, Any] = {}
+    if forecast.threshold is not None:
+        limit = forecast.threshold if np.isfinite(forecast.threshold) else None
+        gate = {"q": request.q, "threshold": limit, "deferred": deferred, "coverage": request.coverage}
+    return {
+        "model": name,
+        "system": spec.name,
+        "horizon": request.horizon,
+        "mode": request.mode,
+        **gate,
+        "seconds": forecast.seconds,
+        "trajectories": [
+            {"name": question.names[row], "used_solver": bool(forecast.used_solver[row])}
+            | {key: float(values[row]) for key, values in known.items() if values is not None}
+            for row in range(count)
+        ],
+    }
+
+
+# How it is told.
+
+
+def show(told: dict[str, Any]) -> None:
+    """A table with a row per trajectory, and a line about all."""
+    rows = told["trajectories"]
+    titles = {
+        "score": "score",
+        "error_bound": f"bound {told.get('coverage', 0):.0%}",
+        "surrogate_error": "surrogate's error",
+        "error": "error",
+    }
+    shown = {key: title for key, title in titles.items() if key in rows[0]}
+    table = Table("", "by", *shown.values(), "ms", box=None, header_style="dim", padding=(0, 0, 0, 2))
+    for row in rows:
+        numbers = (f"{row[key]:.3g}" for key in shown)
+        who = "solver" if row["used_solver"] else "surrogate"
+        table.add_row(row["name"], who, *numbers, f"{1e3 * row['seconds']:.3g}")
+    console = Console(highlight=False)
+    console.print(f"[bold]{told['system']}[/bold]  {told['horizon']:g} frames ahead, mode {told['mode']}", soft_wrap=True)
+    console.print(table)
+    if told["mode"] == 2:
+        limit = "no score is too high" if told["threshold"] is None else f"their scores exceed {told['threshold']:.3g}"
+        console.print(
+            f"  {told['deferred']} of {len(rows)} went to the solver: {limit} (q = {told['q']:g} of the validation data)"
+        )
+    parts = ", ".join(f"{part} {1e3 * seconds:.3g} ms" for part, seconds in told["seconds"].items())
+    console.print(f"  {parts}, after a warm-up", soft_wrap=True)
+    if "error" in rows[0]:
+        before, after = (np.sqrt(np.mean([row[key] ** 2 for row in rows])) for key in ("surrogate_error", "error"))
+        console.print(f"  rms error {after:.3g}, of the surrogate alone {before:.3g}", soft_wrap=True)
+    if shown:
+        console.print("  [dim]scores and errors in deviations of the training data[/dim]")
+    for path in told["files"].values():
+        console.print(f"  {path}", soft_wrap=True, markup=False)
+
+
+def write_forecasts(
+    path: Path, spec: StateSpec, version: str, question: Question, answer: Answer, told: dict[str, Any]
+) -> None:
+    """Start and forecast as the two frames of trajectories in The Well's layout; all else in the group `forecast`."""
+    forecast = answer.forecast
+    leap = replace(spec, frame_step=spec.frame_step * told["horizon"], frames=2)
+    rows = zip(question.names, question.states, question.params, strict=True)
+    samples = [Sample(state, params, {"name": name}) for name, state, params in rows]
+    states = np.stack([question.states, forecast.state], axis=1)
+    path.write_bytes(file_image(leap, version, "forecast", range(len(samples)), samples, states, "float64").data)
+    known = {
+        "used_solver": forecast.used_solver,
+        "score": forecast.score,
+        "error_map": forecast.error_map,
+        "error_bound": answer.error_bounds,
+        "error": answer.errors,
+        "truth": answer.truth,
+        "surrogate": answer.surrogate,
+    }
+    with h5py.File(path, "a") as file:
+        group = file.create_group("forecast")
+        group.attrs.update(description=json.dumps(told), provenance=json.dumps(provenance()))
+        for name, values in known.items():
+            if values is not None:
+                group[name] = values
+
+
+def draw(path: Path, model: HybridModel, question: Question, answer: Answer, request: Request) -> None:
+    """The paper's panels: input, true future, surrogate, error map, true error; as many of them as are known."""
+    from hybridworld.evaluate.proofs import Proof, draw_proofs
+
+    forecast, truth = answer.forecast, answer.truth
+    error = None if truth is None or forecast.error_map is None else model.error_maps(answer.surrogate, truth)
+    parts = {
+        "state": question.states,
+        "prediction": answer.surrogate,
+        "error_map": forecast.error_map,
+        "truth": truth,
+        "error": error,
+    }
+
+    def proof(label: str, rows: int | slice) -> Proof:
+        return Proof(label, **{name: values[rows] for name, values in parts.items() if values is not None})
+
+    if model.spec.grid:
+        who = ["deferred" if used else "kept" for used in forecast.used_solver]
+        proofs = [proof(f"{question.names[row]}, {who[row]}", row) for row in range(min(ROWS, len(who)))]
+    else:
+        proofs = [proof("", slice(BALLS))]
+    draw_proofs(model.spec, proofs, f"{model.spec.name}, {request.horizon:g} frames ahead", path)

@@ -1,0 +1,136 @@
+"""`hybridworld bench trust`: what a model's error map, its gate, bounds and alarm are worth, on data it has not seen."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybridworld.app.models import check_fits, load_model
+from hybridworld.app.progress import progress_bar
+from hybridworld.app.tables import Rows, publish_sections
+from hybridworld.data.dataset import Dataset
+from hybridworld.deploy.load import find_solver
+from hybridworld.evaluate.bench_trust import FALSE_ALARMS, SPLITS_OF_DATA, WINDOW, WINDOWS, measure_trust
+from hybridworld.physics.environment import Environment
+
+CUTS = {
+    "frozen": "frozen threshold",
+    "random": "random, as many",
+    "oracle": "oracle, as many",
+    "matched": "matched q",
+    "oracle_at_q": "oracle at q",
+}
+
+
+def report_trust(
+    model: str, members: Sequence[str], environment: Environment | None, data: Path, count: int, q: float, coverage: float,
+    as_json: bool, out: Path | None,
+) -> None:  # fmt: skip
+    """Measure and publish; `members` are further networks for the ensemble."""
+    bundles, dataset = [load_model(each) for each in (model, *members)], Dataset(data)
+    for each, bundle in zip((model, *members), bundles, strict=True):
+        check_fits(each, bundle.surrogate.spec, data, dataset.spec)
+    config, spec = bundles[0].config, bundles[0].surrogate.spec
+    with progress_bar() as bar:
+        task = bar.add_task("fitting", total=None)
+        content = measure_trust(
+            [bundle.surrogate for bundle in bundles],
+            config.training.horizons,
+            find_solver(spec, environment),
+            dataset,
+            count,
+            q,
+            coverage,
+            lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
+        )
+    publish_sections(
+        {"model": model, **content},
+        sections_of(content),
+        f"{spec.name}: what the error map is worth",
+        f"{config.surrogate.backbone} that sees {'state and parameters' if config.surrogate.params else 'the state alone'}; "
+        f"{count} pairs per horizon and split, every trajectory equally often. Intervals: 95 %, bootstrap over trajectories. "
+        "Thresholds and fitted rivals have seen train and val only.",
+        as_json,
+        out,
+        "hybridworld bench trust",
+    )
+
+
+def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
+    """Heading -> table."""
+    q, coverage = content["q"], content["bounds"]["coverage"]
+    horizons = list(next(iter(content["mode2"].values())))
+    heads = [f"h = {h}" for h in horizons]
+    sections: dict[str, Rows] = {
+        "What the signals cost\nForward passes per answer, the prediction among them.": [
+            ["signal", "passes", "more training", "labels", "knows of the physics"],
+            *(
+                [name, str(cost["passes"]), cost["training"] or "-", "yes" if cost["labels"] else "-", cost["equations"] or "-"]
+                for name, cost in content["costs"].items()
+            ),
+        ]
+    }
+    for split, found in content["auroc"].items():
+        text = "How well a score picks out the quarter of the answers with the largest error: 1 is perfect, 0.5 is chance."
+        sections[f"AUROC, {split}\n{text}"] = [
+            ["signal", *heads, "mean"],
+            *(
+                [name, *(interval_in_words(found[h][name]) for h in horizons), mean_of([found[h][name][0] for h in horizons])]
+                for name in content["costs"]
+            ),
+        ]
+    text = (
+        f"The rms error of the surrogate, and by how much step-doubling cuts it when q = {q:g}. The frozen threshold is that "
+        "of the validation data, with the share it really defers; random and oracle deferral hand over as many. Matched q sets "
+        "the threshold on the test data, as the paper does, and is not to be had in use."
+    )
+    sections[f"Mode 2\n{text}"] = [
+        ["split", "", *heads],
+        *(row for split, found in content["mode2"].items() for row in cut_rows(split, found)),
+    ]
+    bounds = content["bounds"]
+    sections[
+        f"Error bounds\nShare of the errors on test data below their {coverage:.0%} bound, over {SPLITS_OF_DATA} random "
+        "splits into trajectories that calibrate and trajectories that test."
+    ] = [
+        ["", *heads, "all horizons"],
+        *(
+            [name, *(f"{100 * value:.1f} %" for value in [*bounds["by_horizon"][name], bounds["all"][name]])]
+            for name in ("lowest", "mean", "highest")
+        ),
+    ]
+    sections[
+        f"Alarm\nShare of {WINDOWS} windows of {WINDOW} answers (horizons mixed) that raise it, at a stated rate of false "
+        f"alarms of {FALSE_ALARMS:g}. `half against half`: trajectories of test, {SPLITS_OF_DATA} random halves calibrate and "
+        "the rest is watched."
+    ] = [["split", "alarms"], *([split, f"{rate:.4f}"] for split, rate in content["alarms"].items())]
+    if content["overhead"]:
+        sections["Price of the map\nMode 2 with nothing deferred over mode 1, medians of calls that take turns."] = [
+            ["batch", "times"],
+            *([str(size), f"{ratio:.2f}"] for size, ratio in content["overhead"].items()),
+        ]
+    return sections
+
+
+def interval_in_words(interval: Sequence[float]) -> str:
+    """For example `.913 (.90-.93)`."""
+    value, low, high = (f"{number:.3f}".removeprefix("0") for number in interval)
+    return f"{value} ({low}-{high})"
+
+
+def mean_of(values: Sequence[float]) -> str:
+    """As text."""
+    return f"{np.nanmean(values):.3f}".removeprefix("0")
+
+
+def cut_rows(split: str, found: dict[int, dict[str, Any]]) -> list[list[str]]:
+    """The rms error, the deferral and the cuts of one split."""
+    return [
+        [split, "rms error of mode 1", *(f"{each['rmse']:.3g}" for each in found.values())],
+        ["", "deferred", *(f"{100 * each['frozen']['deferral']:.0f} %" for each in found.values())],
+        *(
+            ["", f"cut, {words}", *(f"{100 * each[kind]['cut']:.0f} %" for each in found.values())]
+            for kind, words in CUTS.items()
+        ),
+    ]

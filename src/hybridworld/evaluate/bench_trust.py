@@ -1,0 +1,234 @@
+"""How far can a model be trusted? Signals against each other, the gate, the bounds, the alarm, the price.
+
+Thresholds come from validation data. Test pairs judge, and choose nothing; bootstrap draws are of whole trajectories.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import ks_2samp
+
+from hybridworld.data.dataset import Dataset
+from hybridworld.data.pairs import Batch, Pairs, TrajectorySource
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.errors import InvalidInput
+from hybridworld.evaluate.metrics import Interval, auroc_interval, cut_above, cut_matched, cut_random
+from hybridworld.physics.environment import Environment
+from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.surrogate.validation import validation_pairs
+from hybridworld.trust.bounds import ErrorBound, Residuals
+from hybridworld.trust.calibrate import Judged, judge
+from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.disagreement import Combined, Ensemble, GradientMagnitude, ManySplits, RandomAugmentation, Symmetric
+from hybridworld.trust.fitted import ErrorHead, LocalConformal
+from hybridworld.trust.physical import ConservationResidual, Richardson
+from hybridworld.trust.signal import TrustSignal
+from hybridworld.trust.step_doubling import StepDoubling
+
+SPLITS_OF_DATA, WINDOWS, WINDOW = 20, 500, 500
+FALSE_ALARMS = 0.001
+ENDS: dict[str, Callable[..., Any]] = {"lowest": np.min, "mean": np.mean, "highest": np.max}
+
+
+# The signals.
+
+
+def signals_for(
+    surrogate: Surrogate,
+    environment: Environment | None,
+    others: Sequence[Surrogate],
+    training: TrajectorySource,
+    validation: Mapping[int, Batch],
+    head_steps: int = 2_000,
+) -> list[TrustSignal]:
+    """Every signal that applies: `others` are the further members of an ensemble; fitted ones are fitted here."""
+    unit, spec = surrogate.std, surrogate.spec
+    horizons = list(validation)
+    makers: list[Callable[[], TrustSignal]] = [
+        lambda: StepDoubling(surrogate, unit),
+        lambda: ManySplits(surrogate, unit),
+    ]
+    if environment is not None:
+        symmetries = environment.symmetries
+        makers += [
+            lambda: Symmetric(surrogate, unit, spec, symmetries),
+            lambda: Combined(StepDoubling(surrogate, unit), Symmetric(surrogate, unit, spec, symmetries)),
+            lambda: Combined(ManySplits(surrogate, unit), Symmetric(surrogate, unit, spec, symmetries)),
+        ]
+    makers += [
+        lambda: RandomAugmentation(surrogate, unit),
+        lambda: GradientMagnitude(surrogate, unit, spec),
+        lambda: Ensemble([surrogate, *others], unit),
+        lambda: ErrorHead(surrogate).fit(Pairs(training, 128 if not spec.grid else 4, 1, horizons), head_steps),
+        lambda: LocalConformal(surrogate, validation),
+    ]
+    if environment is not None:
+        sample = environment.initial("val", 0)
+        for quantity in environment.conserved(sample.state[None], sample.params[None]):
+            makers.append(lambda quantity=quantity: ConservationResidual(surrogate, environment, quantity))  # type: ignore[misc]
+        for variant in ("fixed-order", "geometric-mean"):
+            makers.append(lambda variant=variant: Richardson(surrogate, unit, environment, variant))  # type: ignore[misc]
+    found = []
+    for make in makers:
+        try:
+            found.append(make())
+        except InvalidInput:  # it does not apply here: no grid, no symmetry, one network
+            continue
+    return found
+
+
+# The whole measurement.
+
+
+def measure_trust(
+    surrogates: Sequence[Surrogate],
+    horizons: Sequence[int],
+    environment: Environment | None,
+    dataset: Dataset,
+    count: int,
+    q: float = 0.75,
+    coverage: float = 0.9,
+    tell: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> dict[str, Any]:
+    """All tables as plain data, about the first of the surrogates; the others are members of its ensemble."""
+    surrogate, splits = surrogates[0], [split for split in dataset.splits if split not in ("train", "val")]
+    if "test" not in splits:
+        raise InvalidInput(f"The dataset has no split 'test' to judge with: there is {', '.join(dataset.splits)}.")
+    validation = validation_pairs(dataset.source("val"), horizons, count, seed=1)
+    signals = signals_for(surrogate, environment, surrogates[1:], dataset.source("train"), validation)
+    doubling = signals[0].name
+    known = {float(h): judge(surrogate, signals[0], batch) for h, batch in validation.items()}
+    calibration = Calibration({h: np.sort(each.scores) for h, each in known.items()})
+    cells: dict[str, dict[int, Cell]] = {}
+    for split in splits:
+        source, cells[split] = dataset.source(split), {}
+        for horizon, batch in validation_pairs(source, horizons, count, seed=0).items():
+            tell(f"{split}, h = {horizon}", sum(map(len, cells.values())), len(splits) * len(horizons))
+            cells[split][horizon] = judge_cell(surrogate, signals, source, batch)
+    covered = coverages(cells["test"], doubling, coverage)
+    price = {}
+    if environment is not None:
+        price = overhead(HybridModel(surrogate, calibration, environment.solve), validation[horizons[-1]], horizons[-1])
+    return {
+        "pairs": count,
+        "q": q,
+        "costs": {signal.name: asdict(signal.cost) for signal in signals},
+        "auroc": {split: {h: cell.aurocs() for h, cell in row.items()} for split, row in cells.items()},
+        "mode2": {
+            split: {h: mode2_of(cell.judged[doubling], calibration.threshold(h, q), q) for h, cell in row.items()}
+            for split, row in cells.items()
+        },
+        "bounds": {
+            "coverage": coverage,
+            "by_horizon": {name: pick(covered, axis=0).tolist() for name, pick in ENDS.items()},
+            "all": {name: float(pick(covered.mean(axis=1))) for name, pick in ENDS.items()},
+        },
+        "alarms": {"half against half": false_alarm_rate(cells["test"], doubling)}
+        | {
+            split: alarm_rate(calibration, {h: cell.judged[doubling].scores for h, cell in row.items()})
+            for split, row in cells.items()
+        },
+        "overhead": price,
+    }
+
+
+# Its parts.
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One split and horizon: the judged answers of each signal, and which trajectory each pair is from."""
+
+    judged: Mapping[str, Judged]
+    groups: np.ndarray
+
+    def aurocs(self) -> dict[str, Interval]:
+        """How well each signal picks out the worst quarter of the trajectories."""
+        return {name: auroc_interval(each.scores, each.mse, self.groups) for name, each in self.judged.items()}
+
+
+def judge_cell(surrogate: Surrogate, signals: Sequence[TrustSignal], source: TrajectorySource, batch: Batch) -> Cell:
+    """Ask every signal about the same pairs, which `evaluation_pairs` drew: trajectories in turn."""
+    return Cell(
+        {signal.name: judge(surrogate, signal, batch) for signal in signals},
+        np.arange(len(batch.states)) % len(source.window(0)),
+    )
+
+
+def mode2_of(judged: Judged, threshold: float, q: float) -> dict[str, Any]:
+    """Mode 2 with the frozen threshold, beside blind deferral and what is not to be had in use: matched q, and the oracle."""
+    frozen = cut_above(judged.scores, judged.mse, threshold)
+    found = {
+        "frozen": frozen,
+        "random": cut_random(frozen.deferral),
+        "oracle": cut_matched(judged.mse, judged.mse, 1 - frozen.deferral),
+        "matched": cut_matched(judged.scores, judged.mse, q),
+        "oracle_at_q": cut_matched(judged.mse, judged.mse, q),
+    }
+    return {"rmse": float(np.sqrt(judged.mse.mean()))} | {name: cut._asdict() for name, cut in found.items()}
+
+
+def coverages(cells: Mapping[int, Cell], name: str, coverage: float = 0.9, seed: int = 0) -> np.ndarray:
+    """(splits, horizons): the share of errors below their bound, when half of the trajectories calibrate and half test."""
+    rng = np.random.default_rng(seed)
+    found = np.empty((SPLITS_OF_DATA, len(cells)))
+    count = int(max(cell.groups.max() for cell in cells.values())) + 1
+    for row in found:
+        calibrating = rng.permutation(count) < count // 2
+        halves = {h: calibrating[cell.groups] for h, cell in cells.items()}
+        judged = {h: cell.judged[name] for h, cell in cells.items()}
+        bound = ErrorBound(
+            Residuals({h: judged[h].scores[halves[h]] for h in cells}, {h: judged[h].errors[halves[h]] for h in cells})
+        )
+        for column, h in enumerate(cells):
+            rest = ~halves[h]
+            row[column] = np.mean(judged[h].errors[rest] <= bound(judged[h].scores[rest], h, coverage))
+    return found
+
+
+def alarm_rate(
+    calibration: Calibration, scores: Mapping[int, np.ndarray], seed: int = 0, false_alarms: float = FALSE_ALARMS
+) -> float:
+    """The share of windows of mixed horizons that raise the alarm of `deploy.gate`, each answer drawn once per window."""
+    rng = np.random.default_rng(seed)
+    ranks = np.concatenate([calibration.rank(h, each) for h, each in scores.items()])
+    expected = (np.arange(calibration.size) + 0.5) / calibration.size
+    alarms = [
+        ks_2samp(rng.choice(ranks, WINDOW, replace=False), expected, method="asymp").pvalue < false_alarms
+        for _ in range(WINDOWS)
+    ]
+    return float(np.mean(alarms))
+
+
+def false_alarm_rate(cells: Mapping[int, Cell], name: str, seed: int = 0, false_alarms: float = FALSE_ALARMS) -> float:
+    """On data like the validation data: over random splits, one half of the trajectories calibrates and the rest is watched."""
+    rng = np.random.default_rng(seed)
+    count = int(max(cell.groups.max() for cell in cells.values())) + 1
+    rates = []
+    for split in range(SPLITS_OF_DATA):
+        calibrating = rng.permutation(count) < count // 2
+        scores = {h: (cell.judged[name].scores, calibrating[cell.groups]) for h, cell in cells.items()}
+        known = Calibration({h: np.sort(values[half]) for h, (values, half) in scores.items()})
+        rates.append(alarm_rate(known, {h: values[~half] for h, (values, half) in scores.items()}, split, false_alarms))
+    return float(np.mean(rates))
+
+
+def overhead(
+    model: HybridModel, batch: Batch, horizon: int, sizes: Sequence[int] = (1, 64), repeats: int = 200
+) -> dict[int, float]:
+    """Batch size -> mode 2 with nothing deferred over mode 1: medians of calls that take turns."""
+    found = {}
+    for size in sizes:
+        states, params = batch.states[:size].astype(np.float64), batch.params[:size].astype(np.float64)
+        seconds: dict[int, list[float]] = {1: [], 2: []}
+        for turn in range(repeats + 10):
+            for mode, times in seconds.items():
+                began = time.perf_counter()
+                model.predict(states, horizon, params, mode, threshold=np.inf)
+                if turn >= 10:  # the first ones warm up
+                    times.append(time.perf_counter() - began)
+        found[size] = float(np.median(seconds[2]) / np.median(seconds[1]))
+    return found

@@ -1,0 +1,166 @@
+"""`hybridworld calibrate` and `hybridworld predict` as a user runs them."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from PIL import Image
+from tests.app.test_cli import run
+from tests.surrogate import flows
+from typer.testing import CliRunner
+
+import hybridworld as hw
+from hybridworld.app.cli import app
+from hybridworld.app.models import load_model
+from hybridworld.data.generate import generate
+from hybridworld.data.plan import Plan
+from hybridworld.data.well_file import WellFile
+from hybridworld.physics.ball3d import Ball3D
+from hybridworld.physics.euler2d import Euler2D
+from hybridworld.surrogate.bundle import load_bundle
+
+SMALL = [
+    "training.epochs=1",
+    "training.samples=16",
+    "training.validation=4",
+    "training.calibration=16",
+    "training.horizons=1,4",
+]
+
+
+def command(*arguments):
+    """What the command printed, in this process; bad input is raised."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def predict(*arguments):
+    """The JSON object that `hybridworld predict` prints."""
+    return json.loads(command("predict", *arguments, "--json"))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A trained model of a small Euler 2D, and its dataset: training ended with a calibration."""
+    folder = tmp_path_factory.mktemp("small")
+    generate(Plan(Euler2D(grid=(16, 16)), {"train": 4, "val": 4}), folder / "data", workers=1)
+    wishes = [part for wish in SMALL for part in ("--set", wish)]
+    command("train", "euler2d", "--data", folder / "data", "--preset", "smoke", *wishes, "--out", folder / "run")
+    return folder / "run/model.safetensors", folder / "data"
+
+
+def test_a_ball_with_the_model_that_ships(tmp_path):
+    out = command("predict", "ball3d", "--horizon", 64, "--count", 8, "--check", "--out", tmp_path)
+    assert "went to the solver" in out and "surrogate's error" in out and "test 7" in out
+    with Image.open(tmp_path / "ball3d-h64-mode2.png") as image:
+        assert image.width > 1000
+
+
+def test_the_answers_are_those_of_the_python_interface(tmp_path):
+    told = predict("ball3d", "--horizon", 16, "--q", 0.5, "--count", 12, "--seed", 3, "--check", "--out", tmp_path)
+    env, model = hw.system("ball3d"), hw.load("ball3d")
+    samples = [env.initial("test", seed) for seed in range(3, 15)]
+    states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
+    forecast = model.predict(states, 16, params, q=0.5)
+    rows = told["trajectories"]
+    assert [row["used_solver"] for row in rows] == forecast.used_solver.tolist() and 0 < told["deferred"] < 12
+    np.testing.assert_allclose([row["score"] for row in rows], forecast.score, rtol=1e-5)
+    assert all((row["error"] == 0) == row["used_solver"] for row in rows)
+    with h5py.File(told["files"]["data"]) as file:
+        np.testing.assert_array_equal(file["forecast/truth"], env.solve(states, 16, params))
+        np.testing.assert_array_equal(file["forecast/used_solver"], forecast.used_solver)
+    kept = WellFile(tmp_path / "ball3d-h16-mode2.hdf5")
+    later = np.empty((12, 9))
+    for row in range(12):
+        kept.fill(later[row], row, 1)
+    np.testing.assert_array_equal(later[forecast.used_solver], env.solve(states, 16, params)[forecast.used_solver])
+
+
+def test_a_forecast_is_the_input_of_the_next(tmp_path):
+    first = predict("ball3d", "--horizon", 8, "--count", 3, "--mode", 1, "--out", tmp_path)
+    assert all("score" not in row and not row["used_solver"] for row in first["trajectories"])
+    second = predict("ball3d", "--input", first["files"]["data"], "--frame", 1, "--horizon", 2, "--out", tmp_path / "next")
+    assert [row["name"] for row in second["trajectories"]] == [f"ball3d-h8-mode1 {row}" for row in range(3)]
+
+
+def test_states_of_ones_own(tmp_path):
+    env = hw.system("ball3d")
+    samples = [env.initial("val", seed) for seed in range(2)]
+    with h5py.File(tmp_path / "mine.h5", "w") as file:
+        file["state"] = np.stack([sample.state for sample in samples])
+        file["params"] = np.stack([sample.params for sample in samples])
+    found = predict("ball3d", "--input", tmp_path / "mine.h5", "--horizon", 4, "--out", tmp_path)
+    other = predict("ball3d", "--split", "val", "--count", 2, "--horizon", 4, "--out", tmp_path)
+    assert [row["score"] for row in found["trajectories"]] == [row["score"] for row in other["trajectories"]]
+
+
+def test_training_ends_with_a_calibration(small):
+    model, _ = small
+    bundle = load_bundle(model)
+    assert bundle.arrays["scores.1"].shape == (16,) and bundle.provenance["calibration"]["pairs per horizon"] == 16
+    hybrid = hw.load(model)
+    assert hybrid.bound is not None and hybrid.cell_bound is not None
+    assert hybrid.threshold(1, 0.25) < hybrid.threshold(1, 0.75)
+
+
+def test_fields_with_and_without_a_check(small, tmp_path):
+    model, _ = small
+    told = predict(model, "--horizon", 4, "--count", 2, "--frame", 2, "--out", tmp_path, "--check")
+    with h5py.File(told["files"]["data"]) as file:
+        assert file["forecast/error_map"].shape == (2, 16, 16)
+    told = predict(model, "--horizon", 2.5, "--count", 1, "--mode", 1, "--out", tmp_path)
+    with Image.open(told["files"]["picture"]) as image:
+        assert image.width > 300
+    with pytest.warns(UserWarning, match="beyond the calibrated ones"):
+        predict(model, "--horizon", 8, "--count", 1, "--out", tmp_path)
+
+
+def test_calibrating_again_with_more_pairs_or_from_the_solver(small, tmp_path):
+    model, data = small
+    out = command("calibrate", model, "--data", data, "--count", 24, "--out", tmp_path / "again.safetensors")
+    assert "24 validation scores per horizon" in out and "threshold, q = 0.75" in out
+    command("calibrate", model, "--count", 3, "--out", tmp_path / "solver.safetensors")
+    found = load_model(tmp_path / "solver.safetensors")
+    assert found.arrays["scores.4"].shape == (3,) and "a stream from the solver" in found.provenance["calibration"]["data"]
+
+
+def test_what_cannot_be_is_said_in_a_sentence(small, tmp_path):
+    model, data = small
+    (tmp_path / "text.h5").write_text("no")
+    for arguments, says in (
+        (["bal3d"], "Did you mean 'ball3d'"),
+        (["ball3d", "--mode", 3], "The mode is 3: choose 1"),
+        (["ball3d", "--q", 1.5], "The keep fraction q is 1.5"),
+        (["ball3d", "--horizon", -1], "The horizon is -1 frames"),
+        (["ball3d", "--horizon", 2.5], "mode 2 may ask the solver, which takes whole frames"),
+        (["ball3d", "--frame", -1], "The frame is -1"),
+        (["ball3d", "--split", "tset"], "Unknown split 'tset'"),
+        (["ball3d", "--coverage", 1], "The coverage is 1"),
+        (["ball3d", "--input", tmp_path / "text.h5"], "cannot be read as HDF5"),
+        (["ball3d", "--input", next(data.glob("data/train/*.hdf5"))], "holds states of shape"),
+        ([model, "--system", "oregonator"], "does not fit the system oregonator"),
+    ):
+        with pytest.raises(hw.InvalidInput, match=says):
+            command("predict", *arguments, "--out", tmp_path)
+    with pytest.raises(hw.InvalidInput, match="is about euler2d with density"):
+        generate(Plan(Ball3D(), {"train": 1, "val": 1}), tmp_path / "balls", workers=1)
+        command("calibrate", model, "--data", tmp_path / "balls")
+
+
+def test_the_command_itself_says_it_on_stderr(tmp_path):
+    code, _, err = run("predict", "nothing.safetensors", "--out", tmp_path)
+    assert code == 1 and err.startswith("Error: There is no model") and len(err.splitlines()) == 1
+
+
+def test_a_system_of_ones_own_from_training_to_forecast(tmp_path):
+    name = f"{flows.__file__}:Oscillator"
+    wishes = [part for wish in SMALL for part in ("--set", wish)]
+    wishes += ["--set", "training.batch=8"]
+    command("train", name, "--stream", "--preset", "smoke", *wishes, "--out", tmp_path / "run")
+    model = tmp_path / "run/model.safetensors"
+    told = predict(model, "--system", name, "--horizon", 4, "--count", 2, "--check", "--out", tmp_path)
+    assert len(told["trajectories"]) == 2
+    with pytest.raises(hw.InvalidInput, match="no solver for oscillator"):
+        command("predict", model, "--out", tmp_path)

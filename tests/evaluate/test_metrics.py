@@ -1,0 +1,77 @@
+"""Metrics against independent implementations and closed forms."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from hybridworld.evaluate.metrics import (
+    auroc,
+    auroc_interval,
+    bootstrap_weights,
+    cut_above,
+    cut_matched,
+    cut_random,
+    weighted_auroc,
+)
+
+RNG = np.random.default_rng(0)
+
+
+@given(st.integers(0, 10_000), st.booleans())
+def test_weighted_auroc_is_that_of_scikit_learn(seed, ties):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, 5, 40).astype(float) if ties else rng.normal(size=40)
+    large, weights = rng.random(40) < 0.3, rng.integers(0, 4, (3, 40))
+    large[0], large[1], weights[:, :2] = True, False, 1
+    expected = [roc_auc_score(large, scores, sample_weight=row) for row in weights]
+    np.testing.assert_allclose(weighted_auroc(scores, large, weights), expected, atol=1e-12)
+
+
+def test_the_interval_contains_its_value_and_is_wider_when_answers_come_in_groups():
+    errors = RNG.lognormal(size=100)
+    scores = errors * RNG.lognormal(size=100)
+    alone = auroc_interval(scores, errors, np.arange(100))
+    assert alone.low < alone.value == auroc(scores, errors) < alone.high
+    grouped = auroc_interval(np.repeat(scores, 10), np.repeat(errors, 10), np.repeat(np.arange(100), 10))
+    blind = auroc_interval(np.repeat(scores, 10), np.repeat(errors, 10), np.arange(1000))
+    assert grouped.high - grouped.low > 2 * (blind.high - blind.low)
+
+
+def test_about_95_of_100_intervals_hold_the_true_value():
+    truth = auroc(*signal(200_000, 1))
+    hits = [each.low <= truth <= each.high for each in (auroc_interval(*signal(300, s), np.arange(300)) for s in range(2, 102))]
+    assert 86 <= sum(hits) <= 100
+
+
+def signal(count, seed):
+    rng = np.random.default_rng(seed)
+    errors = rng.lognormal(size=count)
+    return errors * rng.lognormal(size=count), errors
+
+
+def test_every_draw_has_as_many_groups_as_there_are():
+    weights = bootstrap_weights(np.array([5, 5, 9, 7]), 50)
+    assert (weights[:, 0] == weights[:, 1]).all() and (weights[:, [0, 2, 3]].sum(axis=1) == 3).all()
+
+
+@given(st.integers(0, 10_000), st.floats(0, 1))
+def test_the_oracle_cuts_most_and_a_threshold_is_matched_q_at_its_own_deferral(seed, q):
+    rng = np.random.default_rng(seed)
+    mse, scores = rng.lognormal(size=30), rng.normal(size=30)
+    matched, oracle = cut_matched(scores, mse, q), cut_matched(mse, mse, q)
+    assert matched.deferral == oracle.deferral and matched.cut <= oracle.cut + 1e-12
+    found = cut_above(scores, mse, float(np.quantile(scores, q)))
+    assert found.cut == pytest.approx(cut_matched(scores, mse, 1 - found.deferral).cut)
+    assert 0 <= found.cut <= 1
+
+
+def test_random_deferral_is_the_mean_over_draws():
+    mse = RNG.lognormal(size=200)
+    drawn = [1 - mse[RNG.random(200) < 0.75].sum() / mse.sum() for _ in range(4000)]
+    assert 1 - np.sqrt(1 - np.mean(drawn)) == pytest.approx(cut_random(0.25).cut, abs=0.01)
+
+
+def test_a_score_that_is_no_number_is_deferred():
+    assert cut_above(np.array([np.nan, 0.0]), np.array([3.0, 1.0]), 1.0).deferral == 0.5
