@@ -204,12 +204,12 @@ def predict(
     system_option: SystemOption = None,
 ) -> None:
     """Answer with a trained model: a table, an HDF5 file and a picture of what comes, and of what to believe."""
-    from hybridworld.app.models import network_class
+    from hybridworld.app.models import load_hybrid
     from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
-    from hybridworld.deploy.load import find_solver, load
+    from hybridworld.deploy.load import find_solver
 
     own = chosen_system(None, system_option) if system_option else None
-    hybrid = load(model, own, network_class(backbone), dask)
+    hybrid = load_hybrid(model, own, backbone, dask)
     solver = find_solver(hybrid.spec, own)
     question = from_file(input, hybrid.spec, frame) if input else from_split(solver, hybrid.spec, split, seed, count, frame)
     told = predict_to_files(model, hybrid, solver, question, Request(horizon, mode, q, coverage, check), out)

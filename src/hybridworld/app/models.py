@@ -6,8 +6,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from hybridworld.deploy.load import find_model
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.load import find_model, load
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import class_from_file
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import Bundle, load_bundle
@@ -19,6 +21,15 @@ def load_model(model: str | Path, backbone: str | None = None) -> Bundle:
     bundle = load_bundle(find_model(model), network_class(backbone))
     torch.set_num_threads(threads_for(bundle.surrogate.spec))
     return bundle
+
+
+def load_hybrid(
+    model: str, environment: Environment | None = None, backbone: str | None = None, dask: str | None = None
+) -> HybridModel:
+    """The same, ready to answer."""
+    hybrid = load(model, environment, network_class(backbone), dask)
+    torch.set_num_threads(threads_for(hybrid.spec))
+    return hybrid
 
 
 def network_class(backbone: str | None) -> Any:

@@ -81,9 +81,9 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
             ),
         ]
     text = (
-        f"The rms error of the surrogate, and by how much step-doubling cuts it when q = {q:g}. The frozen threshold is that "
-        "of the validation data, with the share it really defers; random and oracle deferral hand over as many. Matched q sets "
-        "the threshold on the test data, as the paper does, and is not to be had in use."
+        f"The RMSE of the surrogate (normalised states, mean over trajectories), and by how much step-doubling cuts it when "
+        f"q = {q:g}. The frozen threshold is that of the validation data, with the share it really defers; random and oracle "
+        "deferral hand over as many. Matched q sets the threshold on the test data, as the paper does: not to be had in use."
     )
     sections[f"Mode 2\n{text}"] = [
         ["split", "", *heads],
@@ -127,7 +127,7 @@ def mean_of(values: Sequence[float]) -> str:
 def cut_rows(split: str, found: dict[int, dict[str, Any]]) -> list[list[str]]:
     """The rms error, the deferral and the cuts of one split."""
     return [
-        [split, "rms error of mode 1", *(f"{each['rmse']:.3g}" for each in found.values())],
+        [split, "RMSE of mode 1", *(f"{each['rmse']:.3g}" for each in found.values())],
         ["", "deferred", *(f"{100 * each['frozen']['deferral']:.0f} %" for each in found.values())],
         *(
             ["", f"cut, {words}", *(f"{100 * each[kind]['cut']:.0f} %" for each in found.values())]

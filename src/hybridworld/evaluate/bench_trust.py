@@ -160,15 +160,16 @@ def judge_cell(surrogate: Surrogate, signals: Sequence[TrustSignal], source: Tra
 
 def mode2_of(judged: Judged, threshold: float, q: float) -> dict[str, Any]:
     """Mode 2 with the frozen threshold, beside blind deferral and what is not to be had in use: matched q, and the oracle."""
-    frozen = cut_above(judged.scores, judged.mse, threshold)
+    rmse = np.sqrt(judged.mse)
+    frozen = cut_above(judged.scores, rmse, threshold)
     found = {
         "frozen": frozen,
         "random": cut_random(frozen.deferral),
-        "oracle": cut_matched(judged.mse, judged.mse, 1 - frozen.deferral),
-        "matched": cut_matched(judged.scores, judged.mse, q),
-        "oracle_at_q": cut_matched(judged.mse, judged.mse, q),
+        "oracle": cut_matched(rmse, rmse, 1 - frozen.deferral),
+        "matched": cut_matched(judged.scores, rmse, q),
+        "oracle_at_q": cut_matched(rmse, rmse, q),
     }
-    return {"rmse": float(np.sqrt(judged.mse.mean()))} | {name: cut._asdict() for name, cut in found.items()}
+    return {"rmse": float(rmse.mean())} | {name: cut._asdict() for name, cut in found.items()}
 
 
 def coverages(cells: Mapping[int, Cell], name: str, coverage: float = 0.9, seed: int = 0) -> np.ndarray:

@@ -51,27 +51,32 @@ def bootstrap_weights(groups: np.ndarray, draws: int, seed: int = 0) -> np.ndarr
 
 
 class Cut(NamedTuple):
-    """What mode 2 spares: a share `deferral` is answered by the solver, and the rms error falls by the share `cut`."""
+    """What mode 2 spares: a share `deferral` is answered by the solver, and the trajectory-mean RMSE falls by the share `cut`."""
 
     deferral: float
     cut: float
 
 
-def cut_above(scores: np.ndarray, mse: np.ndarray, threshold: float) -> Cut:
+def cut_above(scores: np.ndarray, rmse: np.ndarray, threshold: float) -> Cut:
     """Deferring every answer with a score above the threshold: the solver's answer has no error."""
-    deferred = ~(scores <= threshold)
-    return Cut(float(deferred.mean()), 1 - float(np.sqrt(mse[~deferred].sum() / max(mse.sum(), 1e-300))))
+    return _cut(rmse, scores <= threshold)  # so that nan is deferred
 
 
-def cut_matched(scores: np.ndarray, mse: np.ndarray, q: float) -> Cut:
+def cut_matched(scores: np.ndarray, rmse: np.ndarray, q: float) -> Cut:
     """Deferring exactly the share 1 - q with the highest scores: the paper's protocol, whose threshold sees the test data.
 
-    With scores = mse this is the oracle.
+    With scores = rmse this is the oracle.
     """
-    kept = np.argsort(scores, kind="stable")[: round(q * len(scores))]
-    return Cut(1 - len(kept) / len(scores), 1 - float(np.sqrt(mse[kept].sum() / max(mse.sum(), 1e-300))))
+    kept = np.zeros(len(scores), bool)
+    kept[np.argsort(scores, kind="stable")[: round(q * len(scores))]] = True
+    return _cut(rmse, kept)
 
 
 def cut_random(deferral: float) -> Cut:
-    """Deferring that share blindly, on average over draws: the mean square falls by that share."""
-    return Cut(deferral, 1 - float(np.sqrt(1 - deferral)))
+    """Deferring that share blindly, on average over draws."""
+    return Cut(deferral, deferral)
+
+
+def _cut(rmse: np.ndarray, kept: np.ndarray) -> Cut:
+    total = float(rmse.sum())
+    return Cut(1 - float(kept.mean()), 1 - float(rmse[kept].sum()) / total if total else 0.0)
