@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 data = typer.Typer(help="Look at a dataset: what is in it, and whether it is whole.", no_args_is_help=True)
 app.add_typer(data, name="data")
-bench = typer.Typer(help="Measure: solvers, data, training, trust.", no_args_is_help=True)
+bench = typer.Typer(help="Measure: solvers, data, training, trust, and whether a surrogate is worth it.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 SystemArgument = Annotated[
@@ -253,6 +253,32 @@ def evaluate(
     evaluate_models(models, backbone, data, split, count, as_json=json, out=out)
 
 
+@app.command(epilog="For example: hybridworld reproduce all --scale laptop --scale ball3d=paper")
+def reproduce(
+    entry: Annotated[str, typer.Argument(metavar="ID|all", help="An entry from --list, or all of them.")] = "all",
+    scale: Annotated[
+        list[str] | None, typer.Option(help="smoke, laptop or paper; ball3d=paper for one system (may be given several times).")
+    ] = None,
+    system: Annotated[list[str] | None, typer.Option(help="Only this system (may be given several times).")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="SYSTEM=FILE", help="Judge this model instead of training one (once per seed).")
+    ] = None,
+    cache: Annotated[Path, typer.Option(help="Folder of data, runs and results; what is there is not made again.")] = Path(
+        "cache"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder for results.md, claims.md and the figures.")] = Path("out/reproduce"),
+    show_list: Annotated[bool, typer.Option("--list", help="List what there is to reproduce.")] = False,
+) -> None:
+    """Every table, figure and ablation of the paper: measured, beside the paper's numbers, with a verdict per claim."""
+    from hybridworld.app.reproduction import list_entries
+    from hybridworld.app.reproduction import reproduce as reproduce_entries
+
+    if show_list:
+        list_entries()
+    else:
+        reproduce_entries(entry, scale or ["smoke"], system or [], model or [], cache, out)
+
+
 @data.command("info")
 def data_info(
     root: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the dataset.")],
@@ -346,6 +372,29 @@ def bench_trust(
 
     environment = chosen_system(None, system_option) if system_option else None
     report_trust(model, member or [], environment, data, count, q, coverage, as_json=json, out=out)
+
+
+@bench.command("worth", epilog="For example: hybridworld bench worth ball3d --horizon 16 --horizon 64")
+def bench_worth(
+    system: SystemArgument = None,
+    model: Annotated[
+        str | None, typer.Option(help="A model that ships, or its file (default: the one that ships for SYSTEM, if any).")
+    ] = None,
+    horizon: Annotated[list[int] | None, typer.Option(min=1, help="Frames ahead (may be given several times).")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="States (default: 16 on grids, else 256).")] = None,
+    split: SplitOption = "test",
+    backbone: BackboneOption = None,
+    system_option: SystemOption = None,
+    json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, and the picture beside it.")] = None,
+) -> None:
+    """Is a surrogate worth it? Time and error of solvers, coarse solvers, modes 1 and 2, in one run, and who wins."""
+    from hybridworld.app.worth import report_worth
+    from hybridworld.deploy.load import shipped
+
+    environment, name = chosen_system(system, system_option), system or system_option
+    chosen = model or (name if name in shipped() else None)
+    report_worth(environment, chosen, backbone, horizon or [64], count, split, as_json=json, out=out)
 
 
 if __name__ == "__main__":

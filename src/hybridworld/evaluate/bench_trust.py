@@ -6,6 +6,7 @@ Thresholds come from validation data. Test pairs judge, and choose nothing; boot
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -36,48 +37,49 @@ ENDS: dict[str, Callable[..., Any]] = {"lowest": np.min, "mean": np.mean, "highe
 # The signals.
 
 
-def signals_for(
+def signal_makers(
     surrogate: Surrogate,
     environment: Environment | None,
-    others: Sequence[Surrogate],
-    training: TrajectorySource,
-    validation: Mapping[int, Batch],
+    others: Callable[[], Sequence[Surrogate]],
+    training: Callable[[], Pairs],
+    validation: Callable[[], Mapping[int, Batch]],
     head_steps: int = 2_000,
-) -> list[TrustSignal]:
-    """Every signal that applies: `others` are the further members of an ensemble; fitted ones are fitted here."""
+) -> dict[str, Callable[[], TrustSignal]]:
+    """Name -> how to make it, for every signal that applies to such states. Fitted ones are fitted when made, and once.
+
+    `others` are the further members of an ensemble, `training` the pairs an error head learns from.
+    """
     unit, spec = surrogate.std, surrogate.spec
-    horizons = list(validation)
-    makers: list[Callable[[], TrustSignal]] = [
-        lambda: StepDoubling(surrogate, unit),
-        lambda: ManySplits(surrogate, unit),
+    makers: list[tuple[str, Callable[[], TrustSignal]]] = [
+        (StepDoubling.name, lambda: StepDoubling(surrogate, unit)),
+        (ManySplits.name, lambda: ManySplits(surrogate, unit)),
     ]
-    if environment is not None:
-        symmetries = environment.symmetries
+    if environment is not None and any(not each.is_identity for each in environment.symmetries):
+
+        def symmetric() -> TrustSignal:
+            return Symmetric(surrogate, unit, spec, environment.symmetries)
+
         makers += [
-            lambda: Symmetric(surrogate, unit, spec, symmetries),
-            lambda: Combined(StepDoubling(surrogate, unit), Symmetric(surrogate, unit, spec, symmetries)),
-            lambda: Combined(ManySplits(surrogate, unit), Symmetric(surrogate, unit, spec, symmetries)),
+            (Symmetric.name, symmetric),
+            (f"{StepDoubling.name} + {Symmetric.name}", lambda: Combined(StepDoubling(surrogate, unit), symmetric())),
+            (f"{ManySplits.name} + {Symmetric.name}", lambda: Combined(ManySplits(surrogate, unit), symmetric())),
         ]
+    makers.append((RandomAugmentation.name, lambda: RandomAugmentation(surrogate, unit)))
+    if spec.grid:
+        makers.append((GradientMagnitude.name, lambda: GradientMagnitude(surrogate, unit, spec)))
     makers += [
-        lambda: RandomAugmentation(surrogate, unit),
-        lambda: GradientMagnitude(surrogate, unit, spec),
-        lambda: Ensemble([surrogate, *others], unit),
-        lambda: ErrorHead(surrogate).fit(Pairs(training, 128 if not spec.grid else 4, 1, horizons), head_steps),
-        lambda: LocalConformal(surrogate, validation),
+        (Ensemble.name, lambda: Ensemble([surrogate, *others()], unit)),
+        (ErrorHead.name, lambda: ErrorHead(surrogate).fit(training(), head_steps)),
+        (LocalConformal.name, lambda: LocalConformal(surrogate, validation())),
     ]
     if environment is not None:
         sample = environment.initial("val", 0)
         for quantity in environment.conserved(sample.state[None], sample.params[None]):
-            makers.append(lambda quantity=quantity: ConservationResidual(surrogate, environment, quantity))  # type: ignore[misc]
-        for variant in ("fixed-order", "geometric-mean"):
-            makers.append(lambda variant=variant: Richardson(surrogate, unit, environment, variant))  # type: ignore[misc]
-    found = []
-    for make in makers:
-        try:
-            found.append(make())
-        except InvalidInput:  # it does not apply here: no grid, no symmetry, one network
-            continue
-    return found
+            makers.append((f"{quantity} residual", partial(ConservationResidual, surrogate, environment, quantity)))
+        if environment.halved_step() is not None:
+            for variant in ("fixed-order", "geometric-mean"):
+                makers.append((f"Richardson, {variant}", partial(Richardson, surrogate, unit, environment, variant)))
+    return {name: cache(make) for name, make in makers}
 
 
 # The whole measurement.
@@ -98,7 +100,15 @@ def measure_trust(
     if "test" not in splits:
         raise InvalidInput(f"The dataset has no split 'test' to judge with: there is {', '.join(dataset.splits)}.")
     validation = validation_pairs(dataset.source("val"), horizons, count, seed=1)
-    signals = signals_for(surrogate, environment, surrogates[1:], dataset.source("train"), validation)
+    size = 4 if surrogate.spec.grid else 128
+    makers = signal_makers(
+        surrogate,
+        environment,
+        lambda: surrogates[1:],
+        lambda: Pairs(dataset.source("train"), size, 1, horizons),
+        lambda: validation,
+    )
+    signals = [make() for name, make in makers.items() if name != Ensemble.name or len(surrogates) > 1]
     doubling = signals[0].name
     known = {float(h): judge(surrogate, signals[0], batch) for h, batch in validation.items()}
     calibration = Calibration({h: np.sort(each.scores) for h, each in known.items()})

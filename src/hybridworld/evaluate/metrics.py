@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+TINY = 1e-12
+
 
 class Interval(NamedTuple):
     """A value with its 95 % interval."""
@@ -50,8 +52,49 @@ def bootstrap_weights(groups: np.ndarray, draws: int, seed: int = 0) -> np.ndarr
     return rng.multinomial(count, np.full(count, 1 / count), size=draws)[:, member]
 
 
+def mean_interval(values: np.ndarray, groups: np.ndarray | None = None, draws: int = 500, seed: int = 0) -> Interval:
+    """A mean with its bootstrap interval over groups."""
+    weights = bootstrap_weights(np.arange(len(values)) if groups is None else groups, draws, seed)
+    low, high = np.percentile((weights * values).sum(axis=1) / weights.sum(axis=1), (2.5, 97.5))
+    return Interval(float(values.mean()), float(low), float(high))
+
+
+def auroc_at_tolerance(scores: np.ndarray, errors: np.ndarray, tolerance: float) -> float:
+    """How well `scores` pick out the errors above a fixed tolerance; nan where all are above, or all below."""
+    large = errors > tolerance
+    return float(roc_auc_score(large, scores)) if large.any() and not large.all() else float("nan")
+
+
+def risk_coverage(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Mean error of the k answers with the lowest scores, for k = 1 ... all of them."""
+    return np.cumsum(errors[np.argsort(scores, kind="stable")]) / np.arange(1, len(errors) + 1)
+
+
+def aurc(scores: np.ndarray, errors: np.ndarray) -> float:
+    """Area under the risk-coverage curve: the mean error over all coverages, small is good."""
+    return float(risk_coverage(scores, errors).mean())
+
+
+def excess_aurc(scores: np.ndarray, errors: np.ndarray) -> float:
+    """The same beyond the oracle, who ranks by the error itself."""
+    return aurc(scores, errors) - aurc(errors, errors)
+
+
+def relative_errors(prediction: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """nRMSE and VRMSE: rms error over the rms and over the deviation of the truth, averaged over channels and fields.
+
+    Of (batch, channels, *grid) each field has its own scale, as in The Well; state vectors share that of the batch. A channel
+    that is zero, or constant, throughout has no relative error.
+    """
+    axes = tuple(range(2, truth.ndim)) or (0,)
+    error = np.square(prediction - truth, dtype=np.float64).mean(axis=axes)
+    scales = np.square(truth, dtype=np.float64).mean(axis=axes), truth.var(axis=axes, dtype=np.float64)
+    nrmse, vrmse = (float(np.sqrt(error[scale > TINY] / scale[scale > TINY]).mean()) for scale in scales)
+    return nrmse, vrmse
+
+
 class Cut(NamedTuple):
-    """What mode 2 spares: a share `deferral` is answered by the solver, and the trajectory-mean RMSE falls by the share `cut`."""
+    """What mode 2 spares: a share `deferral` goes to the solver, and the trajectory-mean RMSE falls by the share `cut`."""
 
     deferral: float
     cut: float

@@ -1,0 +1,157 @@
+"""`hybridworld bench worth`: is a surrogate worth it against this solver, and by how much?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hybridworld.app.models import load_hybrid, load_model
+from hybridworld.app.progress import stderr
+from hybridworld.app.tables import Rows, publish_sections
+from hybridworld.app.words import time_in_words
+from hybridworld.data.provenance import provenance
+from hybridworld.deploy.load import find_solver
+from hybridworld.evaluate.contenders import draw_starts, methods_for
+from hybridworld.evaluate.verdict import HOW, digits, gain_of, price, verdict
+from hybridworld.evaluate.worth import REPEATS, Row, measure
+from hybridworld.physics.environment import Environment
+from hybridworld.physics.spec import StateSpec
+
+HEADERS = ("method", "ms", "batched", "error", "to finer", "gain", "at equal error", "batched", "deferred")
+
+
+def report_worth(
+    environment: Environment, model: str | None, backbone: str | None, horizons: Sequence[int], count: int | None, split: str,
+    as_json: bool, out: Path | None,
+) -> None:  # fmt: skip
+    """Measure, draw and publish; without a model, what a surrogate would have to beat."""
+    from hybridworld.evaluate.frontier import draw_frontier  # the plotting library
+
+    hybrid = load_hybrid(model, environment, backbone) if model else None
+    if hybrid is not None:
+        environment = find_solver(hybrid.spec, environment) or environment  # on the model's grid
+    spec, horizons = environment.spec, list(dict.fromkeys(horizons))
+    count = count or (16 if spec.grid else 256)
+    rows: list[Row] = []
+    notes: list[str] = []
+    with stderr.status("drawing states") as status:
+        starts = draw_starts(environment, split, count, max(horizons))
+        methods = methods_for(environment, hybrid)
+        unit = None if hybrid is None else hybrid.surrogate.std.cpu().numpy()
+        for horizon in horizons:
+            found, left_out = measure(environment, starts, horizon, methods, unit, status.update)
+            rows, notes = rows + found, notes + left_out
+    if hybrid is not None and hybrid.calibration is None:
+        notes.append("Mode 2 is left out: the model has no validation scores, which `hybridworld calibrate` gives it.")
+    by_horizon = {horizon: [row for row in rows if row.horizon == horizon] for horizon in horizons}
+    picture = out.with_suffix(".png") if out else Path("out") / f"{spec.name}-worth.png"
+    content = {
+        "system": spec.name,
+        "split": split,
+        "count": count,
+        "model": model,
+        "rows": [row_content(row, rows) for row in rows],
+        "break_even": price(spec, load_model(model, backbone).provenance, rows) if model else None,
+        "verdicts": [verdict(found, by) for found in by_horizon.values() for by in HOW],
+        "left_out": notes,
+        "picture": str(picture),
+        "provenance": provenance(),
+    }
+    title = f"{spec.name}: is a surrogate worth it?"
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    draw_frontier(rows, picture, f"{title}\n{subtitle(spec, content)}")
+    publish_sections(
+        content, sections_of(content, by_horizon), title, in_words(content), as_json, out, "hybridworld bench worth"
+    )
+    if out:
+        out.write_text(f"{out.read_text()}\n![{title}]({picture.name})\n")
+
+
+def subtitle(spec: StateSpec, content: dict[str, Any]) -> str:
+    """Of the picture."""
+    grid, machine = f", {' x '.join(map(str, spec.grid))}" if spec.grid else "", content["provenance"]
+    return (
+        f"{spec.title}{grid}; {content['count']} states of {content['split']}; {machine['threads']} threads of {machine['cpu']}"
+    )
+
+
+def row_content(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
+    """One row for JSON."""
+    gains = {f"speedup_at_equal_error{by.removeprefix('ms')}": gain_of(row, rows, by) for by in HOW}
+    return {name: value for name, value in asdict(row).items() if name != "mark"} | gains
+
+
+def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]) -> dict[str, Rows]:
+    """Heading -> table."""
+    rows = [row for found in by_horizon.values() for row in found]
+    sections: dict[str, Rows] = {}
+    for horizon, found in by_horizon.items():
+        said = "\n".join(f"- {verdict(found, by)}" for by in HOW)
+        sections[f"Horizon: {horizon} frames\n{said}"] = [HEADERS, *(cells_of(row, rows) for row in found)]
+    paid = content["break_even"]
+    if paid:
+        known = paid["training_seconds"] is not None
+        training = time_in_words(paid["training_seconds"]) if known else "which the model does not tell"
+        sections[
+            f"Break-even\nQueries after which data generation (about {time_in_words(paid['generation_seconds'])}, from the "
+            f"solver's rate in batches and a training set of full size) and training ({training}) have paid "
+            "for themselves, in mode 1."
+        ] = [
+            ["horizon", "", "against the reference solver", "against the best solver as accurate"],
+            *(
+                [str(each["horizon"]), each["how"], *(queries_in_words(each[of], known) for of in ("compiled", "equal_error"))]
+                for each in paid["queries"]
+            ),
+        ]
+    return sections
+
+
+def cells_of(row: Row, rows: Sequence[Row]) -> list[str]:
+    """The numbers of one row, as text."""
+    gains = [gain_of(row, rows, by) for by in HOW]
+    return [
+        row.method,
+        digits(row.ms),
+        digits(row.ms_batched),
+        f"{row.rmse:.2g}",
+        "-" if row.rmse_refined is None else f"{row.rmse_refined:.2g}",
+        times_in_words(row.speedup_vs_compiled),
+        *("-" if gain is None else times_in_words(gain) for gain in gains),
+        "-" if row.deferred is None else f"{row.deferred:.0%}",
+    ]
+
+
+def times_in_words(ratio: float) -> str:
+    """For example `0.07x`."""
+    return f"{ratio:.2g}x" if ratio < 10 else f"{ratio:.0f}x"
+
+
+def queries_in_words(count: float | None, known: bool) -> str:
+    """When the surrogate has paid for itself."""
+    return f"{count:,.0f}" if count is not None else "never" if known else "unknown"
+
+
+def in_words(content: dict[str, Any]) -> str:
+    """How the numbers came about."""
+    few = {f"{row['method']} on {row['states']}" for row in content["rows"] if row["states"] < content["count"]}
+    own_errors = [
+        f"At h = {row['horizon']} the reference itself is {row['rmse_refined']:.2g} deviations from that, so smaller errors "
+        "say little about physics."
+        for row in content["rows"]
+        if row["kind"] == "reference" and row["rmse_refined"] is not None
+    ]
+    unit = "of the training data" if content["model"] else "of the reference's answers"
+    return " ".join(
+        [
+            f"{content['count']} states of the split {content['split']}, each at a random frame of its trajectory.",
+            "ms: milliseconds per state, alone and in one batch. All methods run on the same cores and take turns; medians of "
+            f"at most {REPEATS} rounds, mean over states; first calls are apart.",
+            "Error: RMSE of normalised states against the reference, which is the first row; mean over states, in standard "
+            f"deviations {unit}. To finer: the same against the exact solution where one is known, else against half the step.",
+            "Gain: time of the reference over that of the method, one state at a time. At equal error: time of the fastest "
+            "solver that is at least as accurate over that of the surrogate.",
+            *own_errors,
+            *([f"Measured on fewer states, being slow: {', '.join(sorted(few))}."] if few else []),
+            *content["left_out"],
+        ]
+    )

@@ -1,0 +1,410 @@
+"""From a study to numbers: one function per entry of the paper, each of which returns rows for its table and figure.
+
+Thresholds come from validation data. Every RMSE is that of normalised states, averaged over trajectories, as in the paper.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+
+from hybridworld.data.pairs import Batch
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.evaluate.bench_trust import signal_makers
+from hybridworld.evaluate.metrics import (
+    Interval,
+    aurc,
+    auroc_at_tolerance,
+    auroc_interval,
+    cut_above,
+    cut_matched,
+    excess_aurc,
+    mean_interval,
+    relative_errors,
+)
+from hybridworld.evaluate.reproduce.study import STEP, Study
+from hybridworld.surrogate.validation import in_pieces, scores, to_tensors
+from hybridworld.trust.signal import TrustSignal
+
+SPLITS = ("test", "ood-near", "ood-far")
+KEEP = (0.5, 0.6, 0.75, 0.85, 0.9)
+Q, LONGEST = 0.75, 64
+LINKS, ROLLED = (1, 2, 4, 8), 32
+BEYOND = {"oregonator": (64, 96, 128, 160), "euler2d": (64, 80, 96)}
+TOLERANCE = 0.1
+"""An absolute error, in deviations, above which an answer counts as wrong."""
+RIVALS = ("random augmentation", "gradient magnitude", "learned error head", "locally adaptive conformal", "ensemble", STEP)
+OURS = ("many splits", "symmetries", f"{STEP} + symmetries", "many splits + symmetries")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number: of a method, a split, at x (a horizon, a keep fraction, a number of links)."""
+
+    method: str
+    x: float
+    value: float
+    split: str = "test"
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+def of_interval(method: str, x: float, found: Interval, split: str = "test") -> Row:
+    """A value with its interval."""
+    return Row(method, x, found.value, split, found.low, found.high)
+
+
+# Where is it wrong?
+
+
+def auroc(study: Study) -> list[Row]:
+    """Step-doubling over horizons and splits: at the worst quarter as in the paper, at a fixed tolerance, and by AURC."""
+    rows = []
+    for split in SPLITS:
+        for h in study.ladder:
+            cell = study.cell(split, h)
+            own, each = cell.scores[STEP], np.arange(len(cell.rmse))
+            rows.append(of_interval(STEP, h, auroc_interval(own, cell.rmse, each), split))
+            rows.append(Row(f"at a tolerance of {TOLERANCE:g}", h, auroc_at_tolerance(own, cell.rmse, TOLERANCE), split))
+            rows.append(Row("AURC", h, aurc(own, cell.rmse), split))
+            rows.append(Row("excess over the oracle", h, excess_aurc(own, cell.rmse), split))
+    return rows
+
+
+def baselines(study: Study) -> list[Row]:
+    """Every applicable rival on test data at long horizons, and our own label-free signals beside them."""
+    return compared(study, [*RIVALS, *OURS], [h for h in study.ladder if h >= 16])
+
+
+def energy_momentum(study: Study) -> list[Row]:
+    """What the dynamics conserve, against step-doubling."""
+    return compared(study, ["energy residual", "momentum residual", STEP], study.ladder)
+
+
+def richardson(study: Study) -> list[Row]:
+    """The solver against itself, with what it costs per answer in milliseconds."""
+    names = ["Richardson, fixed-order", "Richardson, geometric-mean", STEP]
+    rows = compared(study, names, study.ladder)
+    makers = makers_of(study)
+    for name in (names[0], STEP):
+        for h in study.ladder:
+            found = study.remember(("cost", name, h), partial(cost_of, study, makers[name], h))
+            rows.append(Row(f"{name}, ms per answer", h, found["ms"]))
+    return rows
+
+
+def cost_of(study: Study, make: Callable[[], TrustSignal], horizon: int) -> dict[str, float]:
+    """Of one answer."""
+    return {"ms": milliseconds(make(), study.pairs("test", study.ladder)[horizon])}
+
+
+def milliseconds(signal: TrustSignal, batch: Batch, most: int = 4) -> float:
+    """Per answer, for a few answers one at a time, after a warm-up."""
+    taken = []
+    for row in (0, *range(min(most, len(batch.states)))):
+        some = slice(row, row + 1)
+        one = Batch(batch.states[some], batch.horizons[some], batch.params[some], batch.futures[some])
+        states, horizons, params, _ = to_tensors(one, torch.device("cpu"))
+        began = time.perf_counter()
+        signal(states, horizons, params)
+        taken.append(1e3 * (time.perf_counter() - began))
+    return float(np.median(taken[1:]))
+
+
+def cross_seed(study: Study) -> list[Row]:
+    """Mean and deviation of the AUROC over seeds."""
+    rows = []
+    for split in SPLITS:
+        for h in study.ladder:
+            found = []
+            for seed in study.seeds:
+                cell = study.cell(split, h, seed=seed)
+                found.append(auroc_interval(cell.scores[STEP], cell.rmse, np.arange(len(cell.rmse)), draws=1).value)
+            mean, deviation = float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else float("nan")
+            rows.append(Row(STEP, h, mean, split, mean - deviation, mean + deviation))
+    return rows
+
+
+def beyond(study: Study) -> list[Row]:
+    """AUROC at horizons that no training has seen."""
+    horizons = BEYOND[study.system]
+    rows = []
+    for split in SPLITS:
+        for h in horizons:
+            cell = study.cell(split, h, horizons=horizons)
+            rows.append(of_interval(STEP, h, auroc_interval(cell.scores[STEP], cell.rmse, np.arange(len(cell.rmse))), split))
+    return rows
+
+
+def compared(study: Study, names: Sequence[str], horizons: Sequence[int]) -> list[Row]:
+    """AUROC on test data of those signals that apply."""
+    makers = {name: make for name, make in makers_of(study).items() if name in names}
+    rows = []
+    for h in horizons:
+        cell = study.cell("test", h, makers)
+        each = np.arange(len(cell.rmse))
+        rows += [of_interval(name, h, auroc_interval(cell.scores[name], cell.rmse, each)) for name in names if name in makers]
+    return rows
+
+
+def makers_of(study: Study) -> dict[str, Callable[[], TrustSignal]]:
+    """All signals of the study's first model; an ensemble where there are several seeds."""
+    surrogate = study.surrogate()
+
+    def others():
+        return [study.surrogate(seed=seed) for seed in study.seeds[1:]]
+
+    def head_pairs():
+        return study.training_pairs(held, 4 if study.environment.spec.grid else 128)
+
+    held = study.__dict__.setdefault("_held", ExitStack())
+    makers = signal_makers(
+        surrogate, study.environment, others, head_pairs, lambda: study.pairs("val", study.ladder), study.setting.head_steps
+    )
+    if len(study.seeds) < 2:
+        del makers["ensemble"]
+    return makers
+
+
+# What does the gate spare?
+
+
+def cuts(study: Study) -> list[Row]:
+    """Mode 2 at q = 0.75 over horizons and splits, with frozen thresholds and with those of the paper's protocol."""
+    calibration = study.calibration()
+    rows = []
+    for split in SPLITS:
+        for h in study.ladder:
+            cell = study.cell(split, h)
+            own = cell.scores[STEP]
+            frozen = cut_above(own, cell.rmse, calibration.threshold(h, Q))
+            rows.append(of_interval("RMSE of mode 1", h, mean_interval(cell.rmse), split))
+            relative = study.remember(("relative", split, h), partial(relative_of, study, split, h))
+            rows += [Row(f"{name} of mode 1", h, value, split) for name, value in relative.items()]
+            rows += [
+                Row(name, h, value, split)
+                for name, value in {
+                    "deferred, frozen threshold": frozen.deferral,
+                    "cut, frozen threshold": frozen.cut,
+                    "cut, random": frozen.deferral,
+                    "cut, oracle": cut_matched(cell.rmse, cell.rmse, 1 - frozen.deferral).cut,
+                    "cut, matched q": cut_matched(own, cell.rmse, Q).cut,
+                    "cut, oracle at q": cut_matched(cell.rmse, cell.rmse, Q).cut,
+                }.items()
+            ]
+    return rows
+
+
+def relative_of(study: Study, split: str, horizon: int) -> dict[str, float]:
+    """nRMSE and VRMSE of the surrogate."""
+    batch, surrogate = study.pairs(split, study.ladder)[horizon], study.surrogate()
+    with torch.inference_mode():
+        answers = [surrogate(*piece[:3]).cpu().numpy() for piece in in_pieces(batch, surrogate.mean.device)]
+    return dict(zip(("nRMSE", "VRMSE"), relative_errors(np.concatenate(answers), batch.futures), strict=True))
+
+
+def mode2(study: Study) -> list[Row]:
+    """The same on test data at the longest horizon, with the speed that is left."""
+    rows = [row for row in cuts(study) if row.split == "test" and row.x == LONGEST]
+    price = study.remember(("price",), lambda: prices(study))
+    deferral = next(row.value for row in rows if row.method.startswith("deferred"))
+    gated = price["gated"] + deferral * price["compiled"]
+    rows.append(Row("speed-up over the compiled solver", LONGEST, price["compiled"] / gated))
+    if price["numpy"]:
+        slow = price["gated"] + deferral * price["numpy"]
+        rows.append(Row("speed-up over the NumPy twin", LONGEST, price["numpy"] / slow))
+    return rows
+
+
+def q_sweep(study: Study) -> list[Row]:
+    """The cut over the keep fraction, at the longest horizon; the floor is what blind deferral cuts."""
+    calibration = study.calibration()
+    rows = []
+    for split in SPLITS:
+        cell = study.cell(split, LONGEST)
+        own = cell.scores[STEP]
+        for q in KEEP:
+            frozen = cut_above(own, cell.rmse, calibration.threshold(LONGEST, q))
+            rows += [
+                Row("matched q", q, cut_matched(own, cell.rmse, q).cut, split),
+                Row("frozen threshold", q, frozen.cut, split),
+                Row("random floor", q, 1 - q, split),
+                Row("oracle", q, cut_matched(cell.rmse, cell.rmse, q).cut, split),
+            ]
+    return rows
+
+
+def pareto(study: Study) -> list[Row]:
+    """RMSE against speed-up over the compiled solver, on test data at the longest horizon: x is the speed-up."""
+    calibration, price = study.calibration(), study.remember(("price",), lambda: prices(study))
+    cell, rows = study.cell("test", LONGEST), []
+    for q in (0.0, *KEEP, 1.0):
+        frozen = cut_above(cell.scores[STEP], cell.rmse, calibration.threshold(LONGEST, q))
+        for against in ("compiled", "numpy"):
+            if price[against]:
+                speed = price[against] / (price["gated"] + frozen.deferral * price[against])
+                rows.append(
+                    Row(f"mode 2, against the {against} solver, q = {q:g}", speed, (1 - frozen.cut) * float(cell.rmse.mean()))
+                )
+    for against in ("compiled", "numpy"):
+        if price[against]:
+            rows.append(Row(f"mode 1, against the {against} solver", price[against] / price["alone"], float(cell.rmse.mean())))
+    return rows
+
+
+# How fast is it?
+
+
+def speedup(study: Study) -> list[Row]:
+    """Mode 1 over horizons, one state at a time on the same cores, against the compiled solver and its NumPy twin."""
+    rows = []
+    for h in study.environment.spec.horizons:
+        price = study.remember(("price", h), partial(prices, study, h))
+        rows.append(Row("against the compiled solver", h, price["compiled"] / price["alone"]))
+        if price["numpy"]:
+            rows.append(Row("against the NumPy twin", h, price["numpy"] / price["alone"]))
+    return rows
+
+
+def prices(study: Study, horizon: int = LONGEST, repeats: int = 5) -> dict[str, float | None]:
+    """Milliseconds per state of each way to answer, one state at a time: medians of calls that take turns, after a warm-up."""
+    env, surrogate = study.environment, study.surrogate()
+    model = HybridModel(surrogate, study.calibration(), env.solve)
+    batch = study.pairs("test", study.ladder)[max(h for h in study.ladder if h <= max(horizon, study.ladder[0]))]
+    state, params = batch.states[:1].astype(float), batch.params[:1].astype(float)
+    ways: dict[str, Callable[[], object]] = {
+        "compiled": lambda: env.solve(state, horizon, params),
+        "alone": lambda: model.predict(state, horizon, params, mode=1),
+        "gated": lambda: model.predict(state, horizon, params, mode=2, threshold=np.inf),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(repeats + 1):
+        for name, way in ways.items():
+            began = time.perf_counter()
+            way()
+            if turn:
+                taken[name].append(1e3 * (time.perf_counter() - began))
+    found: dict[str, float | None] = {name: float(np.median(each)) for name, each in taken.items()}
+    began = time.perf_counter()
+    found["numpy"] = None if env.advance_numpy(state, horizon, params) is None else 1e3 * (time.perf_counter() - began)
+    return found
+
+
+# Was the recipe right?
+
+
+def datasets(study: Study) -> list[Row]:
+    """What was trained, and how well: the mean validation MSE over the ladder, as training saw it."""
+    rows = []
+    for seed in study.seeds:
+        bundle = study.model(seed=seed)
+        rows.append(Row(f"validation MSE, seed {seed}", 0, float(bundle.validation["mse"]), "val"))
+        if seed == 0:
+            weights = sum(weight.numel() for weight in bundle.surrogate.parameters())
+            rows.append(Row("parameters, millions", 0, weights / 1e6, "val"))
+    return rows
+
+
+def self_consistency(study: Study) -> list[Row]:
+    """Loss, error and distance to the identity over the epochs of a training without labels."""
+    rows = []
+    for record in study.history("self-consistency"):
+        rows += [
+            Row("self-consistency loss", record["epoch"], record["loss"], "val"),
+            Row("validation MSE", record["epoch"], record["mse"], "val"),
+            Row(
+                "MSE of no change",
+                record["epoch"],
+                float(np.mean([each["no_change"]["mse"] for each in record["horizons"].values()])),
+                "val",
+            ),
+        ]
+    found = study.remember(
+        ("identity",), lambda: {"distance": to_identity(study, "self-consistency"), "main": to_identity(study, "main")}
+    )
+    last = max((row.x for row in rows), default=0)
+    return [
+        *rows,
+        Row("distance to the identity, at the end", last, found["distance"], "val"),
+        Row("the same, supervised", last, found["main"], "val"),
+    ]
+
+
+def to_identity(study: Study, variant: str) -> float:
+    """rms over validation pairs of the predicted change, in deviations."""
+    surrogate = study.surrogate(variant)
+    held = {
+        h: Batch(batch.states, batch.horizons, batch.params, batch.states)
+        for h, batch in study.pairs("val", study.ladder).items()
+    }
+    return float(np.sqrt(np.mean([each.mse for each in scores(surrogate, held).values()])))
+
+
+def single_horizon(study: Study) -> list[Row]:
+    """A training at the longest horizon alone: its error there, and what its error map is worth."""
+    rows = []
+    for name, variant in (("ladder", "main"), ("single horizon", "single horizon")):
+        cell = study.cell("val", LONGEST, variant=variant)
+        each = np.arange(len(cell.rmse))
+        rows.append(of_interval(f"MSE, {name}", LONGEST, mean_interval(cell.rmse**2), "val"))
+        rows.append(of_interval(f"AUROC, {name}", LONGEST, auroc_interval(cell.scores[STEP], cell.rmse, each), "val"))
+    return rows
+
+
+def dagger(study: Study) -> list[Row]:
+    """The best validation MSE for three weights of the DAgger part."""
+    variants = {0.0: "dagger 0", 0.1: "main", 1.0: "dagger 1"}
+    return [
+        Row("validation MSE", weight, float(study.model(variant).validation["mse"]), "val")
+        for weight, variant in variants.items()
+    ]
+
+
+# Does it go on?
+
+
+def rollout(study: Study) -> list[Row]:
+    """Chains of predictions at the longest horizon, alone and gated, against the solver: RMSE after k links."""
+
+    def make() -> list[tuple[str, int, list[float]]]:
+        env, surrogate = study.environment, study.surrogate()
+        model = HybridModel(surrogate, study.calibration(), env.solve)
+        samples = [env.initial("test", seed) for seed in range(ROLLED)]
+        states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
+        std = surrogate.std.numpy().reshape(-1, *[1] * (states.ndim - 2))
+        found = []
+        for name, mode in (("mode 1", 1), ("mode 2", 2)):
+            now, truth = states, states
+            for link in range(1, max(LINKS) + 1):
+                truth = env.solve(truth, LONGEST, params)
+                now = chained(model, now, params, mode)
+                if link in LINKS:
+                    axes = tuple(range(1, states.ndim))
+                    found.append((name, link, np.sqrt((((now - truth) / std) ** 2).mean(axis=axes)).tolist()))
+        return found
+
+    rows = []
+    for name, link, values in study.remember(("rollout", LINKS, ROLLED), make):
+        rows.append(of_interval(f"RMSE, {name}", link, mean_interval(np.array(values))))
+    return rows
+
+
+def chained(model: HybridModel, states: np.ndarray, params: np.ndarray, mode: int) -> np.ndarray:
+    """One more link; a state from which the solver cannot go on stays with the surrogate."""
+    try:
+        return np.asarray(model.predict(states, LONGEST, params, mode, Q).state, float)
+    except ValueError:
+        rows = [one(model, state, each, mode) for state, each in zip(states, params, strict=True)]
+        return np.stack(rows)
+
+
+def one(model: HybridModel, state: np.ndarray, params: np.ndarray, mode: int) -> np.ndarray:
+    """The same for one state."""
+    try:
+        return np.asarray(model.predict(state, LONGEST, params, mode, Q).state, float)
+    except ValueError:
+        return np.asarray(model.predict(state, LONGEST, params, 1).state, float)

@@ -1,0 +1,49 @@
+"""How large a reproduction is: `smoke` (is everything connected?), `laptop` (hours on two cores), `paper` (as published)."""
+
+from dataclasses import dataclass
+
+from hybridworld.data.plan import SCALES, at_scale
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
+
+FEW_SEEDS = "one training of the paper's U-Net takes hours on two cores, so there is one seed and no ablation at this scale"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is done for one system at one scale."""
+
+    scale: str
+    environment: Environment
+    counts: dict[str, int]
+    """Trajectories of the dataset for training, by split; empty: pairs come straight from the solver."""
+    preset: str
+    wishes: tuple[str, ...]
+    seeds: tuple[int, ...]
+    pairs: int
+    """Per cell, each from a trajectory of its own."""
+    head_steps: int
+    """Training steps of the learned error head."""
+    why_not: str = ""
+    """Why ablations are left out; empty: they are not."""
+
+
+def setting(environment: Environment, scale: str) -> Setting:
+    """For any system: state vectors are cheap, so that theirs is the paper's size from `laptop` on."""
+    if scale not in SCALES:
+        raise InvalidInput(f"The scale is '{scale}': choose one of {', '.join(SCALES)}.")
+    grid, wishes = bool(environment.spec.grid), tuple[str, ...]()
+    if scale == "smoke":
+        small, counts = at_scale(environment, "smoke")
+        wishes = ("training.epochs=2", "training.samples=32", "training.batch=4") if grid else ("training.epochs=2",)
+        return Setting(scale, small, counts, "smoke", wishes, (0, 1, 2), 24 if grid else 200, 20)
+    if scale == "laptop" and grid:
+        large = max(environment.spec.grid) > 128
+        epochs, samples, validation = (12, 150, 16) if large else (24, 300, 48)
+        wishes = (f"training.epochs={epochs}", f"training.samples={samples}", f"training.validation={validation}")
+        return Setting(scale, environment, {}, "laptop", wishes, (0,), 48 if large else 100, 150, FEW_SEEDS)
+    whole, counts = at_scale(environment, "paper")
+    train = {split: counts[split] for split in ("train", "val")}
+    if scale == "laptop":
+        return Setting(scale, whole, train, "paper", ("training.epochs=12",), (0, 1, 2), 1000, 500)
+    return Setting(scale, whole, train, "paper", (), (0, 1, 2), 1000 if grid else 4000, 2000)

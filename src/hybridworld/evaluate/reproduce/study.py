@@ -1,0 +1,237 @@
+"""What the entries are measured on, for one system at one scale: data, trained models, judged pairs. Made once, then cached.
+
+Everything lies in a cache folder under the hash of all that it depends on, so a second run finds it, an interrupted run goes
+on, and a change of scale, seed, solver or setting makes anew what depends on it, and nothing else.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hybridworld.data.atomic import write_atomically
+from hybridworld.data.dataset import Dataset
+from hybridworld.data.generate import generate
+from hybridworld.data.pairs import Batch, Pairs
+from hybridworld.data.plan import Plan
+from hybridworld.data.provenance import provenance
+from hybridworld.data.stream import Stream
+from hybridworld.evaluate.reproduce.scales import Setting
+from hybridworld.physics.environment import Environment
+from hybridworld.physics.threads import thread_count
+from hybridworld.surrogate.bundle import Bundle, load_bundle
+from hybridworld.surrogate.config import Config, configure
+from hybridworld.surrogate.parallel import threads_for
+from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, train
+from hybridworld.trust.calibrate import judge
+from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.signal import TrustSignal
+from hybridworld.trust.step_doubling import StepDoubling
+
+VERSION = 1
+"""Of the measurements: raise it when the same inputs would give other numbers."""
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "main": (),
+    "single horizon": ("training.horizons=64",),
+    "dagger 0": ("training.dagger=0",),
+    "dagger 1": ("training.dagger=1",),
+    "self-consistency": ("training.objective=self-consistency", "surrogate.residual=plain"),
+}
+"""Name -> settings over those of the scale."""
+STEP = StepDoubling.name
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One split and horizon: what was judged about its pairs."""
+
+    rmse: np.ndarray  # (pairs,), of normalised states
+    scores: Mapping[str, np.ndarray]  # signal -> (pairs,)
+
+
+@dataclass
+class Study:
+    """One system at one scale, with its cache."""
+
+    setting: Setting
+    cache: Path
+    given: tuple[Path, ...] = ()
+    """Trained models to use instead of training: one per seed."""
+    tell: Callable[[str], None] = field(default=lambda text: None)
+
+    @property
+    def system(self) -> str:
+        """Its name."""
+        return self.setting.environment.spec.name
+
+    @property
+    def environment(self) -> Environment:
+        """The system, on the grid of the scale."""
+        return self.setting.environment
+
+    @property
+    def ladder(self) -> tuple[int, ...]:
+        """The paper's horizons of evaluation: all but the shortest of those of training."""
+        return tuple(h for h in self.environment.spec.horizons if h > 1)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Those for which there is a model, or will be."""
+        return tuple(range(len(self.given))) if self.given else self.setting.seeds
+
+    @cached_property
+    def source(self) -> str:
+        """The hash of where training pairs come from."""
+        spec = self.environment.spec
+        return digest(spec.name, spec.grid, self.environment.version, self.setting.counts)
+
+    @cached_property
+    def key(self) -> str:
+        """The hash of what every result depends on."""
+        chosen = self.setting
+        files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.given]
+        return digest(VERSION, self.source, chosen.preset, chosen.wishes, chosen.pairs, chosen.head_steps, files)
+
+    def remember(self, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """Plain data from the cache, or made and kept."""
+        path = self.cache / "results" / f"{self.system}-{digest(self.key, what)}.json"
+        if path.is_file():
+            return json.loads(path.read_text())["found"]
+        found = make()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(
+            path, json.dumps({"what": [self.system, self.setting.scale, *what], "found": found}, default=str).encode()
+        )
+        return json.loads(path.read_text())["found"]
+
+    # Models.
+
+    def model(self, variant: str = "main", seed: int = 0) -> Bundle:
+        """Trained here, unless it is in the cache or was given."""
+        return load_bundle(self.run(variant, seed))
+
+    def run(self, variant: str = "main", seed: int = 0) -> Path:
+        """The file of a trained model; METRICS lies beside it, unless the model was given."""
+        if self.given and variant == "main":
+            return self.given[seed]
+        config = self.config(variant, seed)
+        folder = self.cache / "runs" / f"{self.system}-{digest(self.source, config.model_dump(mode='json'))}"
+        if not (folder / "done").is_file():
+            torch.set_num_threads(threads_for(self.environment.spec))
+            with ExitStack() as stack:
+                train(self.task(config, stack), folder, Watch(on_epoch=lambda state, record: self.tell(
+                    f"training {variant}, seed {seed}: epoch {state.epoch} of {config.training.epochs}")))  # fmt: skip
+            (folder / "done").touch()
+        return folder / MODEL
+
+    def history(self, variant: str = "main", seed: int = 0) -> list[dict[str, Any]]:
+        """What a training noted, one record per epoch."""
+        path = self.run(variant, seed).with_name(METRICS)
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+    def config(self, variant: str, seed: int) -> Config:
+        """The settings of the scale, and of the variant."""
+        wishes = (*self.setting.wishes, *VARIANTS[variant], f"training.seed={seed}", "training.calibration=0")
+        return configure(self.environment.spec, self.setting.preset, wishes, self.environment.presets)
+
+    def task(self, config: Config, stack: ExitStack) -> Task:
+        """A training on the dataset of this scale, or straight from the solver."""
+        env = self.environment
+        source: dict[str, Any]
+        if self.setting.counts:
+            source = {"train": self.dataset.source("train"), "val": self.dataset.source("val")}
+        else:
+            source = {"train": stack.enter_context(Stream(env, "train")), "val": stack.enter_context(Stream(env, "val", 8))}
+        known = {"system": self.system, "data": f"reproduction, {self.setting.scale}", "seed": config.training.seed}
+        return Task(config, source["train"], source["val"], env.symmetries, env.solve, provenance={**known, **provenance()})
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The splits train and val, made here if they are not in the cache."""
+        root = self.cache / "data" / f"{self.system}-{self.source}"
+        self.tell("generating data")
+        generate(Plan(self.environment, self.setting.counts), root, thread_count())
+        return Dataset(root)
+
+    def training_pairs(self, stack: ExitStack, batch: int) -> Pairs:
+        """For rivals that are fitted."""
+        task = self.task(self.config("main", 0), stack)
+        return Pairs(task.train, batch, seed=1, horizons=self.ladder)
+
+    # Judged pairs.
+
+    def pairs(self, split: str, horizons: tuple[int, ...]) -> dict[int, Batch]:
+        """The same at each call: one pair per trajectory and horizon."""
+        known = self.__dict__.setdefault("_pairs", {})
+        if (split, horizons) not in known:
+            known.clear()  # one split at a time is enough memory
+            self.tell(f"solving {self.setting.pairs} trajectories of {split}")
+            known[split, horizons] = fresh_pairs(self.environment, split, self.setting.pairs, horizons)
+        return known[split, horizons]
+
+    def cell(self, split: str, horizon: int, signals: Mapping[str, Callable[[], TrustSignal]] | None = None, seed: int = 0,
+             variant: str = "main", horizons: tuple[int, ...] | None = None) -> Cell:  # fmt: skip
+        """Pairs of a split and horizon, judged by step-doubling and by the signals given; each is cached for itself."""
+
+        def make(name: str, signal: Callable[[], TrustSignal]) -> dict[str, list[float]]:
+            batch = self.pairs(split, horizons or self.ladder)[horizon]
+            self.tell(f"{name}, {split}, h = {horizon}")
+            judged = judge(self.surrogate(variant, seed), signal(), batch)
+            return {"scores": judged.scores.tolist(), "rmse": np.sqrt(judged.mse).tolist()}
+
+        def doubling() -> TrustSignal:
+            surrogate = self.surrogate(variant, seed)
+            return StepDoubling(surrogate, surrogate.std)
+
+        found = {}
+        for name, signal in {STEP: doubling, **(signals or {})}.items():
+            what = ("cell", variant, seed, split, horizon, horizons or self.ladder, name)
+            found[name] = self.remember(what, partial(make, name, signal))
+        scores = {name: np.array(each["scores"]) for name, each in found.items()}
+        return Cell(np.array(found[STEP]["rmse"]), scores)
+
+    def surrogate(self, variant: str = "main", seed: int = 0):
+        """The network itself, loaded once."""
+        known = self.__dict__.setdefault("_surrogates", {})
+        if (variant, seed) not in known:
+            torch.set_num_threads(threads_for(self.environment.spec))
+            known[variant, seed] = self.model(variant, seed).surrogate
+        return known[variant, seed]
+
+    def calibration(self, seed: int = 0) -> Calibration:
+        """Thresholds from validation data, never from what is judged."""
+        return Calibration({float(h): np.sort(self.cell("val", h, seed=seed).scores[STEP]) for h in self.ladder})
+
+
+def fresh_pairs(environment: Environment, split: str, count: int, horizons: tuple[int, ...], seed: int = 0) -> dict[int, Batch]:
+    """Horizon -> `count` pairs, each from a trajectory of its own, at uniform starts; states as float32, like data on disk."""
+    frames, rng = environment.spec.frames, np.random.default_rng(seed)
+    starts = {h: rng.integers(0, frames - h, count) for h in horizons}
+    parts: dict[int, list[Batch]] = {h: [] for h in horizons}
+    block = 1 if environment.spec.grid else 256
+    for first in range(0, count, block):
+        rows = np.arange(first, min(first + block, count))
+        samples = [environment.initial(split, int(row)) for row in rows]
+        states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
+        saved = environment.record(states, frames - 1, params)  # (rows, channels, frames, *grid)
+        each = np.arange(len(rows))
+        for h in horizons:
+            begin = starts[h][rows]
+            now, later = (saved[each, :, frame].copy() for frame in (begin, begin + h))
+            parts[h].append(Batch(now, np.full(len(rows), h), params.astype(np.float32), later))
+    names = ("states", "horizons", "params", "futures")
+    return {
+        h: Batch(*(np.concatenate([getattr(part, name) for part in found]) for name in names)) for h, found in parts.items()
+    }
+
+
+def digest(*parts: Any) -> str:
+    """Twelve letters that tell one set of values from another."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:12]

@@ -1,0 +1,119 @@
+"""What a table of costs and errors says: is the surrogate worth it, and when has it paid for itself?"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from hybridworld.evaluate.worth import Row
+from hybridworld.physics.spec import StateSpec
+
+SAME, NEAR = 1.05, 2.0
+"""A ratio of times below the first is noise; a ratio of errors below the second is worth a mention."""
+
+Time = Literal["ms", "ms_batched"]
+HOW: dict[Time, str] = {"ms": "one state at a time", "ms_batched": "in batches"}
+
+
+def rival_of(row: Row, rows: Sequence[Row], by: Time) -> Row | None:
+    """The fastest solver at the same horizon that is at least as accurate; None if there is none."""
+    found = [each for each in rows if not each.learned and each.horizon == row.horizon and each.rmse <= row.rmse]
+    return min(found, key=lambda each: getattr(each, by), default=None)
+
+
+def gain_of(row: Row, rows: Sequence[Row], by: Time) -> float | None:
+    """How many times faster a surrogate is than that solver: below 1 it is slower."""
+    rival = rival_of(row, rows, by) if row.learned else None
+    return None if rival is None else getattr(rival, by) / getattr(row, by)
+
+
+def verdict(rows: Sequence[Row], by: Time = "ms") -> str:
+    """One sentence about the rows of one horizon: does the surrogate beat every solver that is as accurate as it is?"""
+    head = f"h = {rows[0].horizon}, {HOW[by]}:"
+    row = next((each for each in rows if each.kind == "mode 1"), None)
+    solvers = [each for each in rows if not each.learned]
+    if row is None:
+        return f"{head} there is no surrogate to judge; one would have to beat {_to_beat(solvers, by)}."
+    rival, error = rival_of(row, rows, by), f"{row.rmse:.2g} deviations"
+    if rival is None:
+        best = _in_short(min(solvers, key=lambda each: each.rmse), by)
+        return f"{head} no solver here is as accurate as the surrogate ({error}, {_ms(row, by)}); the nearest is {best}."
+    peer = f"the best solver that is at least as accurate ({_in_short(rival, by)})"
+    stands = f"at its error ({error}) the surrogate ({_ms(row, by)}) is {standing(row, rival, by)} {peer}"
+    return f"{head} {stands}{_nearly(row, solvers, by) if getattr(row, by) < getattr(rival, by) else ''}."
+
+
+def standing(row: Row, rival: Row, by: Time) -> str:
+    """For example `3.4 times slower than`."""
+    ratio = getattr(rival, by) / getattr(row, by)
+    if 1 / SAME < ratio < SAME:
+        return "about as fast as"
+    times = max(ratio, 1 / ratio)
+    return f"{times:.{int(times < 10)}f} times {'faster' if ratio > 1 else 'slower'} than"
+
+
+def _nearly(row: Row, solvers: Sequence[Row], by: Time) -> str:
+    """A solver that just misses the surrogate's error may be much cheaper than the one that does not."""
+    found = [each for each in solvers if row.rmse < each.rmse < NEAR * row.rmse]
+    if not found:
+        return ""
+    near = min(found, key=lambda each: each.rmse)
+    return f"; {_quick(near, by)} has {near.rmse / row.rmse:.2g} times its error"
+
+
+def _to_beat(solvers: Sequence[Row], by: Time) -> str:
+    exact, fastest = (min(solvers, key=lambda each: (getattr(each, key), getattr(each, by))) for key in ("rmse", by))
+    more = "" if fastest is exact else f", or where an error of {fastest.rmse:.2g} deviations will do, {_quick(fastest, by)}"
+    return f"{_quick(exact, by)}{more}"
+
+
+def _name(row: Row) -> str:
+    return row.method.partition(" (")[0]  # without its explanation
+
+
+def _quick(row: Row, by: Time) -> str:
+    return f"the {_name(row)} ({_ms(row, by)})"
+
+
+def _in_short(row: Row, by: Time) -> str:
+    return f"{_name(row)}: {row.rmse:.2g} deviations, {_ms(row, by)}"
+
+
+def _ms(row: Row, by: Time) -> str:
+    return f"{digits(getattr(row, by))} ms"
+
+
+def digits(value: float) -> str:
+    """Three of them, or all in front of the point."""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def break_even(invested_s: float | None, solver_ms: float, surrogate_ms: float) -> float | None:
+    """Queries after which the seconds invested have come back; None if never, or if it is unknown what was invested."""
+    saved = (solver_ms - surrogate_ms) / 1e3
+    return None if invested_s is None or saved <= 0 else invested_s / saved
+
+
+def generation_seconds(spec: StateSpec, reference: Row) -> float:
+    """About what a training set of full size takes, at the rate of the solver that was measured in batches."""
+    frames = spec.counts["train"] * (spec.frames - 1)
+    return frames * reference.ms_batched / 1e3 / reference.horizon
+
+
+def price(spec: StateSpec, origin: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+    """What a surrogate with that provenance cost before its first answer, and after how many answers it has come back.
+
+    `compiled`: because the reference need not run; `equal_error`: because the fastest solver that is as accurate need not.
+    """
+    references = {row.horizon: row for row in rows if row.kind == "reference"}
+    streamed = str(origin.get("data", "")).startswith("a stream")  # then the solver ran while the network was trained
+    generation = 0.0 if streamed else generation_seconds(spec, references[max(references)])
+    training = origin.get("seconds")
+    invested, queries = None if training is None else generation + training, []
+    for row in (each for each in rows if each.kind == "mode 1"):
+        for by, how in HOW.items():
+            reference, rival = references[row.horizon], rival_of(row, rows, by)
+            compiled, equal = (
+                None if each is None else break_even(invested, getattr(each, by), getattr(row, by))
+                for each in (reference, rival)
+            )
+            queries.append({"horizon": row.horizon, "how": how, "compiled": compiled, "equal_error": equal})
+    return {"generation_seconds": generation, "training_seconds": training, "queries": queries}
