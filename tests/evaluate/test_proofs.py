@@ -27,7 +27,7 @@ SPECS = {
     "vector": make_spec((HEIGHT, FLOW), (X, Y), (), "height"),
     "ball": make_spec((PLACE, FLOW), (X, Y, Z), (), "place_z"),
 }
-FULL = ["input", "true future", "forecast", "error map", "true error"]
+FULL = ["input", "true future", "surrogate", "error map", "true error"]
 
 
 def make_proof(spec, seed=0, label="h = 8"):
@@ -67,8 +67,8 @@ def test_every_kind_has_its_row_and_shows_only_what_is_known(kind, draw):
     proof = make_proof(spec)
     assert headings(draw(spec, proof, make_proof(spec, 1, ""))) == FULL
     unasked = replace(proof, truth=None, error=None)
-    assert headings(draw(spec, unasked)) == ["input", "forecast", "error map"]
-    assert headings(draw(spec, replace(unasked, error_map=None))) == ["input", "forecast"]
+    assert headings(draw(spec, unasked)) == ["input", "surrogate", "error map"]
+    assert headings(draw(spec, replace(unasked, error_map=None))) == ["input", "surrogate"]
 
 
 @pytest.mark.parametrize("kind", SPECS)

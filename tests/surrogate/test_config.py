@@ -141,7 +141,7 @@ def test_each_mistake_has_a_sentence(wish, sentence):
 
 
 def test_a_name_like_no_other_is_answered_with_all_there_are():
-    with pytest.raises(InvalidInput, match=r"no setting 'zzz'\. There are: surrogate.backbone, .*training.validation\.$"):
+    with pytest.raises(InvalidInput, match=r"no setting 'zzz'\. There are: surrogate.backbone, .*training.calibration\.$"):
         configure(RING, "smoke", ["zzz=1"])
 
 

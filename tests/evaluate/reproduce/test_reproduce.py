@@ -138,7 +138,8 @@ def test_every_claim_has_a_rule_or_a_reason_and_every_rule_an_entry():
 
 
 def test_nothing_is_confirmed_without_data():
-    for results in ({}, {entry.id: {} for entry in ENTRIES}, {entry.id: dict.fromkeys(SYSTEMS, []) for entry in ENTRIES}):
+    empty = {system: [] for system in SYSTEMS}
+    for results in ({}, {entry.id: {} for entry in ENTRIES}, {entry.id: empty for entry in ENTRIES}):
         assert {verdict.status for verdict in all_verdicts(results, SCALES)} == {"not comparable"}
 
 

@@ -67,9 +67,9 @@ def median_auroc(found: Found) -> Judgement:
 
 
 def above_065(found: Found) -> Judgement:
-    found_values = values(found, STEP)
-    share = float(np.mean([value > 0.65 for value in found_values]))
-    return share >= 50 / 54 - 0.02, f"{sum(v > 0.65 for v in found_values)} of {len(found_values)} cells are above 0.65."
+    got = values(found, STEP)
+    above = sum(round(value, 2) >= 0.65 for value in got)  # as the paper counts: two of its 50 cells are equal to 0.65
+    return above >= 50 / 54 * len(got) - 1e-9, f"{above} of {len(got)} cells reach 0.65."
 
 
 def between(low: float, high: float, slack: float = 0.05) -> Callable[[Found], Judgement]:
