@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import hybridworld as hw
 from hybridworld.app.cli import app
-from hybridworld.evaluate.contenders import coarse_answer, draw_starts, interpolated, interpolation, methods_for
-from hybridworld.evaluate.frontier import draw_frontier, error_range
-from hybridworld.evaluate.verdict import break_even, gain_of, generation_seconds, price, rival_of, standing, verdict
-from hybridworld.evaluate.worth import Row, deviations, measure, refined, rmse
+from hybridworld.evaluate.worth.contenders import coarse_answer, draw_starts, interpolated, interpolation, methods_for
+from hybridworld.evaluate.worth.frontier import draw_frontier, error_range
+from hybridworld.evaluate.worth.measure import Row, deviations, measure, refined, rmse
+from hybridworld.evaluate.worth.verdict import break_even, gain_of, generation_seconds, price, rival_of, standing, verdict
 from hybridworld.physics.grids import refine
 
 SMALL = hw.system("euler2d").resized((16, 16))

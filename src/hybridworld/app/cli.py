@@ -35,6 +35,7 @@ ModelArgument = Annotated[
 BackboneOption = Annotated[
     str | None, typer.Option(metavar="FILE.py:CLASS", help="The network of a model that was trained with one of your own.")
 ]
+SolverOption = Annotated[str | None, typer.Option("--system", help="The solver of a system of your own: file.py:Class.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 SplitOption = Annotated[str, typer.Option(help="train, val, test, ood-near or ood-far.")]
 SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within its split.")]
@@ -201,7 +202,7 @@ def predict(
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
     backbone: BackboneOption = None,
-    system_option: SystemOption = None,
+    system_option: SolverOption = None,
 ) -> None:
     """Answer with a trained model: a table, an HDF5 file and a picture of what comes, and of what to believe."""
     from hybridworld.app.models import load_hybrid
@@ -226,7 +227,7 @@ def calibrate(
     count: Annotated[int | None, typer.Option(min=1, help="Pairs per horizon (default: as the training was set).")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of into the model's file.")] = None,
     backbone: BackboneOption = None,
-    system_option: SystemOption = None,
+    system_option: SolverOption = None,
 ) -> None:
     """Give a model its validation scores: any q then has its threshold, and errors have bounds. `train` ends with this."""
     from hybridworld.app.calibration import calibrate_model, show_calibration
@@ -363,7 +364,7 @@ def bench_trust(
     count: Annotated[int, typer.Option(min=40, help="Pairs per horizon and split.")] = 1000,
     q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
     coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
-    system_option: SystemOption = None,
+    system_option: SolverOption = None,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
 ) -> None:

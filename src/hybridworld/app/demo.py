@@ -58,7 +58,7 @@ def hybrid_section(name: str, out: Path) -> str:
     rows = told["trajectories"]
     alone, answer = (sum(row[key] for row in rows) / len(rows) for key in ("surrogate_error", "error"))
     return (
-        f"<section><h2>{escape(model.spec.title)}: a surrogate that knows when to ask</h2>"
+        f"<section><h2>A surrogate of {escape(name)} that knows when to ask</h2>"
         f"<p>{FORECASTS} forecasts, {HORIZON} frames ahead in one pass each. The error map is read from the network alone; by "
         f"its threshold, from validation data, {told['deferred']} of them went to the solver. Mean error "
         f"{answer:.2f} deviations, {alone:.2f} without asking. The first six of them:</p>"

@@ -1,9 +1,13 @@
 """`hybridworld reproduce`: every table and figure of the paper from one command."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from shutil import copyfile
 
 from rich.console import Console
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from hybridworld.app.progress import progress_bar
@@ -14,12 +18,15 @@ from hybridworld.evaluate.proofs import draw_proofs
 from hybridworld.evaluate.reproduce.entries import ENTRIES, SYSTEMS, Entry, find_entries
 from hybridworld.evaluate.reproduce.measures import Row
 from hybridworld.evaluate.reproduce.report import claims_page, draw_entry, results_page
+from hybridworld.evaluate.reproduce.rules import Found
 from hybridworld.evaluate.reproduce.scales import setting
-from hybridworld.evaluate.reproduce.study import Study
+from hybridworld.evaluate.reproduce.study import Study, digest
 from hybridworld.evaluate.reproduce.verdicts import Verdict, all_verdicts
 from hybridworld.evaluate.reproduce.visual import PROVEN, SWEPT, proofs_of
 from hybridworld.physics.registry import find_system
 
+Results = dict[str, dict[str, list[Row]]]
+"""Entry -> system -> rows."""
 STYLES = {"confirmed": "green", "not confirmed": "red", "not comparable": "dim"}
 PICTURES: dict[str, dict[bool, tuple[int, ...]]] = {"visual-proof": PROVEN, "horizon-sweep": SWEPT}
 
@@ -39,45 +46,57 @@ def reproduce(
     wanted: str, scales: Sequence[str], systems: Sequence[str], models: Sequence[str], cache: Path, out: Path
 ) -> list[Verdict]:
     """Measure what is not in the cache, then write results.md, claims.md and the figures below `out`."""
-    entries, scale_of = find_entries(wanted), parse_scales(scales)
+    entries, scale_of, given = find_entries(wanted), parse_scales(scales), parse_models(models)
     chosen = [name for name in SYSTEMS if not systems or name in systems]
-    given = parse_models(models)
     figures = out / "results"
     figures.mkdir(parents=True, exist_ok=True)
-    jobs = [(entry, system) for system in chosen for entry in entries if system in entry.systems]
-    results: dict[str, dict[str, list[Row]]] = {entry.id: {} for entry in entries}
-    left_out: dict[str, str] = {}
-    with progress_bar() as bar:
-        task = bar.add_task("reproducing", total=len(jobs))
-        studies = {name: Study(setting(find_system(name), scale_of[name]), cache, given.get(name, ())) for name in chosen}
-        for entry, system in jobs:
-            study = studies[system]
-            study.tell = lambda text, entry=entry, system=system: bar.update(task, description=f"{system}, {entry.id}: {text}")  # type: ignore[misc]
-            study.tell("")
-            if why := reason_to_skip(entry, study):
-                left_out[f"{entry.id}, {system}"] = why
-            else:
-                results[entry.id][system] = entry.measure(study)
-                if entry.id in PICTURES:
-                    draw_visual(entry, study, figures / f"{entry.id}-{system}.png")
-            bar.advance(task)
+    studies = {name: Study(setting(find_system(name), scale_of[name]), cache, given.get(name, ())) for name in chosen}
+    with ExitStack() as stack:
+        for study in studies.values():
+            stack.enter_context(study.held)
+        results, left_out = measure_all(entries, studies, figures)
+        how = [describe(study) for study in studies.values()] + [f"Left out: {what}: {why}." for what, why in left_out.items()]
     verdicts = all_verdicts(results, scale_of)
-    sections = []
-    for entry in entries:
-        found = results[entry.id]
-        if entry.figure and found:
-            draw_entry(entry, found, figures / entry.id)
-        pictures = (
-            [f"{entry.id}-{system}.png" for system in found]
-            if entry.id in PICTURES
-            else [f"{entry.id}.png"] * bool(entry.figure and found)
-        )
-        sections.append((entry, found, pictures))
-    how = [describe(study) for study in studies.values()] + [f"Left out: {what}: {why}." for what, why in left_out.items()]
+    sections = [(entry, results[entry.id], pictures_of(entry, results[entry.id], figures)) for entry in entries]
     (out / "results.md").write_text(results_page(sections, verdicts, how, figures.name))
     (out / "claims.md").write_text(claims_page(verdicts))
     show(verdicts, {claim for entry in entries for claim in entry.claims}, out)
     return verdicts
+
+
+def measure_all(entries: Sequence[Entry], studies: Mapping[str, Study], figures: Path) -> tuple[Results, dict[str, str]]:
+    """Entry -> system -> rows; and what was left out, with the reason."""
+    jobs = [(entry, study) for study in studies.values() for entry in entries if study.system in entry.systems]
+    results: Results = {entry.id: {} for entry in entries}
+    left_out = {}
+    with progress_bar() as bar:
+        task = bar.add_task("reproducing", total=len(jobs))
+        for entry, study in jobs:
+            study.tell = partial(tell, bar, task, f"{study.system}, {entry.id}")
+            study.tell("")
+            if why := reason_to_skip(entry, study):
+                left_out[f"{entry.id}, {study.system}"] = why
+            else:
+                results[entry.id][study.system] = entry.measure(study)
+                if entry.id in PICTURES:
+                    draw_visual(entry, study, figures / f"{entry.id}-{study.system}.png")
+            bar.advance(task)
+    return results, left_out
+
+
+def tell(bar: Progress, task: TaskID, what: str, text: str) -> None:
+    """What is being done, beside the bar."""
+    bar.update(task, description=f"{what}: {text}")
+
+
+def pictures_of(entry: Entry, found: Found, figures: Path) -> list[str]:
+    """The names of an entry's pictures; those made of rows are drawn here."""
+    if entry.id in PICTURES:
+        return [f"{entry.id}-{system}.png" for system in found]
+    if entry.figure is None or not found:
+        return []
+    draw_entry(entry, found, figures / entry.id)
+    return [f"{entry.id}.png"]
 
 
 def reason_to_skip(entry: Entry, study: Study) -> str:
@@ -103,10 +122,13 @@ def describe(study: Study) -> str:
 
 
 def draw_visual(entry: Entry, study: Study, path: Path) -> None:
-    """The panels of a visual proof, drawn once."""
-    horizons = PICTURES[entry.id][bool(study.environment.spec.grid)]
-    title = f"{study.environment.spec.title}\n{entry.where} of the paper; scale {study.setting.scale}"
-    draw_proofs(study.environment.spec, proofs_of(study, horizons), title, path)
+    """The panels of a visual proof, from the cache if they were drawn before."""
+    spec, known = study.environment.spec, study.cache / "pictures" / f"{study.system}-{digest(study.key, entry.id)}.png"
+    if not known.is_file():
+        known.parent.mkdir(parents=True, exist_ok=True)
+        title = f"{spec.title}\n{entry.where} of the paper; scale {study.setting.scale}"
+        draw_proofs(spec, proofs_of(study, PICTURES[entry.id][bool(spec.grid)]), title, known)
+    copyfile(known, path)
 
 
 def parse_scales(wishes: Sequence[str]) -> dict[str, str]:

@@ -11,9 +11,9 @@ from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.app.words import time_in_words
 from hybridworld.data.provenance import provenance
 from hybridworld.deploy.load import find_solver
-from hybridworld.evaluate.contenders import draw_starts, methods_for
-from hybridworld.evaluate.verdict import HOW, digits, gain_of, price, verdict
-from hybridworld.evaluate.worth import REPEATS, Row, measure
+from hybridworld.evaluate.worth.contenders import draw_starts, methods_for
+from hybridworld.evaluate.worth.measure import REPEATS, Row, measure
+from hybridworld.evaluate.worth.verdict import HOW, digits, gain_of, price, verdict
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 
@@ -25,7 +25,7 @@ def report_worth(
     as_json: bool, out: Path | None,
 ) -> None:  # fmt: skip
     """Measure, draw and publish; without a model, what a surrogate would have to beat."""
-    from hybridworld.evaluate.frontier import draw_frontier  # the plotting library
+    from hybridworld.evaluate.worth.frontier import draw_frontier  # the plotting library
 
     hybrid = load_hybrid(model, environment, backbone) if model else None
     if hybrid is not None:

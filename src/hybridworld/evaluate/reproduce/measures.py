@@ -5,14 +5,13 @@ Thresholds come from validation data. Every RMSE is that of normalised states, a
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
 
-from hybridworld.data.pairs import Batch
+from hybridworld.data.pairs import Batch, Pairs
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.evaluate.bench_trust import signal_makers
 from hybridworld.evaluate.metrics import (
@@ -27,6 +26,7 @@ from hybridworld.evaluate.metrics import (
     relative_errors,
 )
 from hybridworld.evaluate.reproduce.study import STEP, Study
+from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import in_pieces, scores, to_tensors
 from hybridworld.trust.signal import TrustSignal
 
@@ -156,13 +156,12 @@ def makers_of(study: Study) -> dict[str, Callable[[], TrustSignal]]:
     """All signals of the study's first model; an ensemble where there are several seeds."""
     surrogate = study.surrogate()
 
-    def others():
+    def others() -> list[Surrogate]:
         return [study.surrogate(seed=seed) for seed in study.seeds[1:]]
 
-    def head_pairs():
-        return study.training_pairs(held, 4 if study.environment.spec.grid else 128)
+    def head_pairs() -> Pairs:
+        return study.training_pairs(4 if study.environment.spec.grid else 128)
 
-    held = study.__dict__.setdefault("_held", ExitStack())
     makers = signal_makers(
         surrogate, study.environment, others, head_pairs, lambda: study.pairs("val", study.ladder), study.setting.head_steps
     )

@@ -29,6 +29,7 @@ from hybridworld.physics.threads import thread_count
 from hybridworld.surrogate.bundle import Bundle, load_bundle
 from hybridworld.surrogate.config import Config, configure
 from hybridworld.surrogate.parallel import threads_for
+from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, train
 from hybridworld.trust.calibrate import judge
 from hybridworld.trust.calibration import Calibration
@@ -65,6 +66,10 @@ class Study:
     given: tuple[Path, ...] = ()
     """Trained models to use instead of training: one per seed."""
     tell: Callable[[str], None] = field(default=lambda text: None)
+    held: ExitStack = field(default_factory=ExitStack)
+    """Streams that stay open while the study is in use."""
+    _pairs: dict[tuple[str, tuple[int, ...]], dict[int, Batch]] = field(default_factory=dict)
+    _surrogates: dict[tuple[str, int], Surrogate] = field(default_factory=dict)
 
     @property
     def system(self) -> str:
@@ -160,21 +165,20 @@ class Study:
         generate(Plan(self.environment, self.setting.counts), root, thread_count())
         return Dataset(root)
 
-    def training_pairs(self, stack: ExitStack, batch: int) -> Pairs:
+    def training_pairs(self, batch: int) -> Pairs:
         """For rivals that are fitted."""
-        task = self.task(self.config("main", 0), stack)
+        task = self.task(self.config("main", 0), self.held)
         return Pairs(task.train, batch, seed=1, horizons=self.ladder)
 
     # Judged pairs.
 
     def pairs(self, split: str, horizons: tuple[int, ...]) -> dict[int, Batch]:
         """The same at each call: one pair per trajectory and horizon."""
-        known = self.__dict__.setdefault("_pairs", {})
-        if (split, horizons) not in known:
-            known.clear()  # one split at a time is enough memory
+        if (split, horizons) not in self._pairs:
+            self._pairs.clear()  # one split at a time is enough memory
             self.tell(f"solving {self.setting.pairs} trajectories of {split}")
-            known[split, horizons] = fresh_pairs(self.environment, split, self.setting.pairs, horizons)
-        return known[split, horizons]
+            self._pairs[split, horizons] = fresh_pairs(self.environment, split, self.setting.pairs, horizons)
+        return self._pairs[split, horizons]
 
     def cell(self, split: str, horizon: int, signals: Mapping[str, Callable[[], TrustSignal]] | None = None, seed: int = 0,
              variant: str = "main", horizons: tuple[int, ...] | None = None) -> Cell:  # fmt: skip
@@ -197,13 +201,12 @@ class Study:
         scores = {name: np.array(each["scores"]) for name, each in found.items()}
         return Cell(np.array(found[STEP]["rmse"]), scores)
 
-    def surrogate(self, variant: str = "main", seed: int = 0):
+    def surrogate(self, variant: str = "main", seed: int = 0) -> Surrogate:
         """The network itself, loaded once."""
-        known = self.__dict__.setdefault("_surrogates", {})
-        if (variant, seed) not in known:
+        if (variant, seed) not in self._surrogates:
             torch.set_num_threads(threads_for(self.environment.spec))
-            known[variant, seed] = self.model(variant, seed).surrogate
-        return known[variant, seed]
+            self._surrogates[variant, seed] = self.model(variant, seed).surrogate
+        return self._surrogates[variant, seed]
 
     def calibration(self, seed: int = 0) -> Calibration:
         """Thresholds from validation data, never from what is judged."""

@@ -65,9 +65,9 @@ def mapped(study: Study, horizon: int, count: int) -> dict[str, np.ndarray]:
 
 def proofs_of(study: Study, horizons: tuple[int, ...]) -> list[Proof]:
     """One row per horizon: a field, or six state vectors."""
-    rows: int | slice = 0 if study.environment.spec.grid else slice(BALLS)
+    rows, count = (0, 1) if study.environment.spec.grid else (slice(BALLS), BALLS)
     found = []
     for h in horizons:
-        maps = mapped(study, h, BALLS)
+        maps = mapped(study, h, count)
         found.append(Proof(f"h = {h}", **{name: values[rows] for name, values in maps.items()}))
     return found

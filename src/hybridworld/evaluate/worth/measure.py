@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridworld.errors import HybridWorldError, InvalidInput
-from hybridworld.evaluate.contenders import Method, Starts
+from hybridworld.evaluate.worth.contenders import Method, Starts
 from hybridworld.physics.environment import Environment
 
 REPEATS = 5

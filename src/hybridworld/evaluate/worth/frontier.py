@@ -10,8 +10,8 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, LogLocator, NullLoca
 from matplotlib.transforms import Bbox
 
 from hybridworld.evaluate.panels import COMPONENTS, FAINT, MUTED, WALLS, page, place, style
-from hybridworld.evaluate.verdict import HOW, Time, rival_of, standing
-from hybridworld.evaluate.worth import Row
+from hybridworld.evaluate.worth.measure import Row
+from hybridworld.evaluate.worth.verdict import HOW, Time, rival_of, standing
 
 PANEL, HEIGHT, LEFT, GAP, ROW = 4.1, 3.1, 0.75, 0.45, 4.0  # inches
 DEPTH = 1e-4
