@@ -147,7 +147,7 @@ def test_a_method_that_fails_is_left_out_with_its_reason():
 
 
 def test_slow_methods_are_measured_on_fewer_states(monkeypatch):
-    monkeypatch.setattr("hybridworld.evaluate.worth.BUDGET", 0.0)
+    monkeypatch.setattr("hybridworld.evaluate.worth.measure.BUDGET", 0.0)
     starts = draw_starts(SMALL, "test", 3, 4)
     rows, _ = measure(SMALL, starts, 4, methods_for(SMALL))
     assert {row.states for row in rows} == {1} and len(rows) == 6
