@@ -26,15 +26,16 @@ from hybridworld.evaluate.metrics import (
     relative_errors,
 )
 from hybridworld.evaluate.reproduce.study import STEP, Study
+from hybridworld.evaluate.worth.measure import seconds_of
 from hybridworld.surrogate.surrogate import Surrogate
-from hybridworld.surrogate.validation import in_pieces, scores, to_tensors
+from hybridworld.surrogate.validation import in_pieces, to_tensors
 from hybridworld.trust.signal import TrustSignal
 
 SPLITS = ("test", "ood-near", "ood-far")
 KEEP = (0.5, 0.6, 0.75, 0.85, 0.9)
 Q, LONGEST = 0.75, 64
-LINKS, ROLLED = (1, 2, 4, 8), 32
 BEYOND = {"oregonator": (64, 96, 128, 160), "euler2d": (64, 80, 96)}
+TIMED = 1.0  # seconds for the slowest of the ways whose times are compared
 TOLERANCE = 0.1
 """An absolute error, in deviations, above which an answer counts as wrong."""
 RIVALS = ("random augmentation", "gradient magnitude", "learned error head", "locally adaptive conformal", "ensemble", STEP)
@@ -272,141 +273,25 @@ def speedup(study: Study) -> list[Row]:
     return rows
 
 
-def prices(study: Study, horizon: int = LONGEST, repeats: int = 5) -> dict[str, float | None]:
+def prices(study: Study, horizon: int = LONGEST) -> dict[str, float | None]:
     """Milliseconds per state of each way to answer, one state at a time: medians of calls that take turns, after a warm-up."""
     env, surrogate = study.environment, study.surrogate()
     model = HybridModel(surrogate, study.calibration(), env.solve)
-    batch = study.pairs("test", study.ladder)[max(h for h in study.ladder if h <= max(horizon, study.ladder[0]))]
+    batch = study.pairs("test", study.ladder)[max(horizon, study.ladder[0])]
     state, params = batch.states[:1].astype(float), batch.params[:1].astype(float)
     ways: dict[str, Callable[[], object]] = {
         "compiled": lambda: env.solve(state, horizon, params),
         "alone": lambda: model.predict(state, horizon, params, mode=1),
         "gated": lambda: model.predict(state, horizon, params, mode=2, threshold=np.inf),
     }
+    for way in ways.values():
+        way()
+    slowest = max(seconds_of(way) for way in ways.values())
     taken: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(repeats + 1):
+    for _ in range(int(np.clip(TIMED / slowest, 5, 200))):
         for name, way in ways.items():
-            began = time.perf_counter()
-            way()
-            if turn:
-                taken[name].append(1e3 * (time.perf_counter() - began))
+            taken[name].append(1e3 * seconds_of(way))
     found: dict[str, float | None] = {name: float(np.median(each)) for name, each in taken.items()}
-    began = time.perf_counter()
-    found["numpy"] = None if env.advance_numpy(state, horizon, params) is None else 1e3 * (time.perf_counter() - began)
+    twin = env.advance_numpy(state, 0, params) is not None
+    found["numpy"] = 1e3 * seconds_of(lambda: env.advance_numpy(state, horizon, params)) if twin else None
     return found
-
-
-# Was the recipe right?
-
-
-def datasets(study: Study) -> list[Row]:
-    """What was trained, and how well: the mean validation MSE over the ladder, as training saw it."""
-    rows = []
-    for seed in study.seeds:
-        bundle = study.model(seed=seed)
-        rows.append(Row(f"validation MSE, seed {seed}", 0, float(bundle.validation["mse"]), "val"))
-        if seed == 0:
-            weights = sum(weight.numel() for weight in bundle.surrogate.parameters())
-            rows.append(Row("parameters, millions", 0, weights / 1e6, "val"))
-    return rows
-
-
-def self_consistency(study: Study) -> list[Row]:
-    """Loss, error and distance to the identity over the epochs of a training without labels."""
-    rows = []
-    for record in study.history("self-consistency"):
-        rows += [
-            Row("self-consistency loss", record["epoch"], record["loss"], "val"),
-            Row("validation MSE", record["epoch"], record["mse"], "val"),
-            Row(
-                "MSE of no change",
-                record["epoch"],
-                float(np.mean([each["no_change"]["mse"] for each in record["horizons"].values()])),
-                "val",
-            ),
-        ]
-    found = study.remember(
-        ("identity",), lambda: {"distance": to_identity(study, "self-consistency"), "main": to_identity(study, "main")}
-    )
-    last = max((row.x for row in rows), default=0)
-    return [
-        *rows,
-        Row("distance to the identity, at the end", last, found["distance"], "val"),
-        Row("the same, supervised", last, found["main"], "val"),
-    ]
-
-
-def to_identity(study: Study, variant: str) -> float:
-    """rms over validation pairs of the predicted change, in deviations."""
-    surrogate = study.surrogate(variant)
-    held = {
-        h: Batch(batch.states, batch.horizons, batch.params, batch.states)
-        for h, batch in study.pairs("val", study.ladder).items()
-    }
-    return float(np.sqrt(np.mean([each.mse for each in scores(surrogate, held).values()])))
-
-
-def single_horizon(study: Study) -> list[Row]:
-    """A training at the longest horizon alone: its error there, and what its error map is worth."""
-    rows = []
-    for name, variant in (("ladder", "main"), ("single horizon", "single horizon")):
-        cell = study.cell("val", LONGEST, variant=variant)
-        each = np.arange(len(cell.rmse))
-        rows.append(of_interval(f"MSE, {name}", LONGEST, mean_interval(cell.rmse**2), "val"))
-        rows.append(of_interval(f"AUROC, {name}", LONGEST, auroc_interval(cell.scores[STEP], cell.rmse, each), "val"))
-    return rows
-
-
-def dagger(study: Study) -> list[Row]:
-    """The best validation MSE for three weights of the DAgger part."""
-    variants = {0.0: "dagger 0", 0.1: "main", 1.0: "dagger 1"}
-    return [
-        Row("validation MSE", weight, float(study.model(variant).validation["mse"]), "val")
-        for weight, variant in variants.items()
-    ]
-
-
-# Does it go on?
-
-
-def rollout(study: Study) -> list[Row]:
-    """Chains of predictions at the longest horizon, alone and gated, against the solver: RMSE after k links."""
-
-    def make() -> list[tuple[str, int, list[float]]]:
-        env, surrogate = study.environment, study.surrogate()
-        model = HybridModel(surrogate, study.calibration(), env.solve)
-        samples = [env.initial("test", seed) for seed in range(ROLLED)]
-        states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
-        std = surrogate.std.numpy().reshape(-1, *[1] * (states.ndim - 2))
-        found = []
-        for name, mode in (("mode 1", 1), ("mode 2", 2)):
-            now, truth = states, states
-            for link in range(1, max(LINKS) + 1):
-                truth = env.solve(truth, LONGEST, params)
-                now = chained(model, now, params, mode)
-                if link in LINKS:
-                    axes = tuple(range(1, states.ndim))
-                    found.append((name, link, np.sqrt((((now - truth) / std) ** 2).mean(axis=axes)).tolist()))
-        return found
-
-    rows = []
-    for name, link, values in study.remember(("rollout", LINKS, ROLLED), make):
-        rows.append(of_interval(f"RMSE, {name}", link, mean_interval(np.array(values))))
-    return rows
-
-
-def chained(model: HybridModel, states: np.ndarray, params: np.ndarray, mode: int) -> np.ndarray:
-    """One more link; a state from which the solver cannot go on stays with the surrogate."""
-    try:
-        return np.asarray(model.predict(states, LONGEST, params, mode, Q).state, float)
-    except ValueError:
-        rows = [one(model, state, each, mode) for state, each in zip(states, params, strict=True)]
-        return np.stack(rows)
-
-
-def one(model: HybridModel, state: np.ndarray, params: np.ndarray, mode: int) -> np.ndarray:
-    """The same for one state."""
-    try:
-        return np.asarray(model.predict(state, LONGEST, params, mode, Q).state, float)
-    except ValueError:
-        return np.asarray(model.predict(state, LONGEST, params, 1).state, float)
