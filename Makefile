@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 WELL := .venv-well
 
-.PHONY: help setup demo test test-slow bench lint format clean
+.PHONY: help setup demo test test-slow bench reproduce lint format clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | column -t -s '|'
@@ -39,6 +39,9 @@ bench: setup ## measure solvers, data and training; writes docs/benchmarks/
 	$(RUN)/hybridworld bench solvers --out docs/benchmarks/solvers.md
 	$(RUN)/hybridworld bench data --out docs/benchmarks/data.md
 	$(RUN)/hybridworld bench train --out docs/benchmarks/training.md
+
+reproduce: setup ## every table and figure of the paper, tiny: minutes; see docs/reproducing.md for more
+	$(RUN)/hybridworld reproduce all --scale smoke
 
 lint: setup ## style and types
 	$(RUN)/ruff check .
