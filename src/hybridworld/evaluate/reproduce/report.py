@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -95,7 +94,7 @@ def draw_entry(entry: Entry, found: Found, path: Path) -> None:
                 draw_lines(ax, entry, system, rows, many, colours)
             finish_panel(ax, look, title)
             if number == columns - 1:
-                handles, labels = legend_of(ax) if entry.id == "pareto" else legend_for(colours)
+                handles, labels = ax.get_legend_handles_labels() if entry.id == "pareto" else legend_for(colours)
                 ax.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=6.5)
         for suffix in (".png", ".svg"):
             figure.savefig(path.with_suffix(suffix), format=suffix[1:])
@@ -135,11 +134,6 @@ def finish_panel(ax: Axes, look: Figure, title: str) -> None:
 def legend_for(colours: Mapping[str, str]) -> tuple[list[Line2D], list[str]]:
     """Of all lines of a figure, also of those that the last panel does not have."""
     return [Line2D([], [], color=colour, marker="o", markersize=3) for colour in colours.values()], list(colours)
-
-
-def legend_of(ax: Axes) -> tuple[list[Any], list[str]]:
-    """What the panel itself names."""
-    return ax.get_legend_handles_labels()
 
 
 def draw_pareto(ax: Axes, rows: Sequence[Row]) -> None:
@@ -206,8 +200,3 @@ RESULTS = f"""Every number is measured on fresh trajectories, one pair per traje
 over trajectories. RMSE is that of normalised states, averaged over trajectories. Thresholds come from validation data
 (`frozen`); `matched q` sets them on the data that is judged, as the paper does ({paper.AUROC_TEXT.pairs.low:g} to
 {paper.AUROC_TEXT.pairs.high:g} pairs per cell there)."""
-
-
-def plain(found: Mapping[str, Mapping[str, list[Row]]]) -> dict:
-    """As JSON."""
-    return {entry: {system: [vars(row) for row in rows] for system, rows in by.items()} for entry, by in found.items()}
