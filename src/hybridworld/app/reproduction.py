@@ -59,7 +59,7 @@ def reproduce(
     verdicts = all_verdicts(results, scale_of)
     sections = [(entry, results[entry.id], pictures_of(entry, results[entry.id], figures)) for entry in entries]
     (out / "results.md").write_text(results_page(sections, verdicts, how, figures.name))
-    (out / "claims.md").write_text(claims_page(verdicts))
+    (out / "claims.md").write_text(claims_page(verdicts, how))
     show(verdicts, {claim for entry in entries for claim in entry.claims}, out)
     return verdicts
 

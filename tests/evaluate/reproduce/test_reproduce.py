@@ -19,6 +19,7 @@ from hybridworld.evaluate.reproduce.measures import Row
 from hybridworld.evaluate.reproduce.scales import setting
 from hybridworld.evaluate.reproduce.study import STEP, Study, fresh_pairs
 from hybridworld.evaluate.reproduce.verdicts import ELSEWHERE, RULES, all_verdicts, judge
+from hybridworld.evaluate.reproduce.visual import steepness
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 
@@ -59,7 +60,7 @@ def test_at_scale_smoke_nothing_is_confirmed(done):
     text = (folder / "out/claims.md").read_text()
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][2:]
     assert len(rows) == len(CLAIMS) and {row[2] for row in rows} == {"not comparable"}
-    assert "it needs scale" in out and "Where the paper contradicts itself" in text
+    assert "not comparable" in out and "at scale smoke; it needs" in text and "Where the paper contradicts itself" in text
 
 
 def test_a_second_run_finds_everything_in_the_cache(done, monkeypatch):
@@ -170,7 +171,36 @@ def test_the_paper_s_own_numbers_pass_and_worse_ones_fail():
         for system, by in paper.CUTS.items()
     }
     status = {verdict.claim: verdict.status for verdict in all_verdicts({"mode1-vs-mode2": cuts}, SCALES)}
-    assert status["mode2-above-random"] == "confirmed"
+    assert status["mode2-above-random"] == status["mode2-largest"] == "confirmed"
+    del cuts["euler2d"]
+    status = {verdict.claim: verdict.status for verdict in all_verdicts({"mode1-vs-mode2": cuts}, SCALES)}
+    assert status["mode2-largest"] == "not comparable"
+
+
+def test_a_first_seed_far_from_the_mean_does_not_agree():
+    def status(first):
+        rows = [Row(STEP, 8, 0.8, "test", 0.78, 0.82), Row("first seed", 8, first)]
+        verdicts = all_verdicts({"cross-seed": {"ball3d": rows}}, SCALES)
+        return next(verdict.status for verdict in verdicts if verdict.claim == "cross-seed-agreement")
+
+    assert status(0.81) == "confirmed" and status(0.85) == "not confirmed"
+
+
+def test_an_edge_detector_is_not_selective():
+    """The map must rank cells better than steepness does."""
+
+    def status(edges):
+        rows = [Row("rank correlation, error map", 8, 0.6), Row("rank correlation, steepness", 8, edges)]
+        verdicts = all_verdicts({"horizon-sweep": {"euler2d": rows}}, SCALES)
+        return next(verdict.status for verdict in verdicts if verdict.claim == "spatial-selectivity")
+
+    assert status(0.4) == "confirmed" and status(0.7) == "not confirmed"
+
+
+def test_steepness_is_the_length_of_the_gradient():
+    x, y = np.meshgrid(np.arange(5.0), np.arange(6.0), indexing="ij")
+    fields = np.stack([3 * x + 4 * y, np.zeros_like(x)])[None]
+    np.testing.assert_allclose(steepness(fields), np.full((1, 5, 6), 5.0))
 
 
 def test_the_numbers_of_the_paper_stand_beside_ours(done):

@@ -172,7 +172,7 @@ def results_page(
     return "\n\n".join(parts) + "\n"
 
 
-def claims_page(verdicts: Sequence[Verdict]) -> str:
+def claims_page(verdicts: Sequence[Verdict], how: Sequence[str]) -> str:
     """docs/claims.md: each claim of the paper, what we found, and where the paper contradicts itself."""
     rows = [["claim", "where", "verdict", "what we found"]]
     where = {claim.id: claim.where for claim in CLAIMS}
@@ -184,6 +184,7 @@ def claims_page(verdicts: Sequence[Verdict]) -> str:
         "# The paper's claims",
         f"Made by `hybridworld reproduce`. {footnote()}",
         f"{summary}. [Results](results.md) has the numbers.",
+        "\n".join(f"- {line}" for line in how),
         markdown_table(rows),
         "## Where the paper contradicts itself",
         inside,

@@ -11,11 +11,14 @@ import numpy as np
 from hybridworld.evaluate.reproduce import paper
 from hybridworld.evaluate.reproduce.measures import LONGEST, RIVALS, Row
 from hybridworld.evaluate.reproduce.study import STEP
+from hybridworld.evaluate.reproduce.visual import MAP, STEEPNESS
 
 Found = Mapping[str, list[Row]]
 """System -> rows of an entry."""
 Judgement = tuple[bool, str]
 """Does it hold, and what was found."""
+UNTRAINED = (STEP, "random augmentation", "gradient magnitude")
+"""Those of the paper's signals that are fitted to nothing."""
 
 
 # Rows by name.
@@ -113,6 +116,11 @@ def runner_up(found: Found) -> Judgement:
     return best == "ensemble", f"the best rival is the {best} with {means[best]:.2f}."
 
 
+def only_universal(found: Found) -> Judgement:
+    named = [name for name in UNTRAINED if all(values({system: rows}, name) for system, rows in found.items())]
+    return named == [STEP], f"without training or labels, and on all that was measured: {', '.join(named)}."
+
+
 def inverted(found: Found) -> Judgement:
     got = values(found, "random augmentation")
     return max(got) < 0.4, f"ours is {min(got):.2f} to {max(got):.2f}."
@@ -168,6 +176,16 @@ def above_random(method: str, floor: Callable[[Row], float]) -> Callable[[Found]
     return judged
 
 
+def largest_cut(found: Found) -> Judgement:
+    cut, system, split, h = max(
+        (row.value, system, row.split, row.x)
+        for system, rows in found.items()
+        for row in rows
+        if row.method == "cut, matched q"
+    )
+    return (system, split) == paper.CUT_TEXT.largest[:2], f"our largest is {cut:.0%}, on {system}, {split}, at h = {h:g}."
+
+
 def median_gaps(found: Found) -> Judgement:
     def judged(system: str, rows: list[Row]) -> Judgement:
         gap = float(np.median([row.value - 0.25 for row in rows if row.method == "cut, matched q"]))
@@ -186,6 +204,18 @@ def monotone(found: Found) -> Judgement:
             ]
             falls.append(all(a >= b - 1e-9 for a, b in pairwise(line)))
     return all(falls), f"{sum(falls)} of {len(falls)} curves fall with q throughout."
+
+
+def q_ranges(found: Found) -> Judgement:
+    def judged(system: str, rows: list[Row]) -> Judgement:
+        holds, parts = True, []
+        for q in (0.5, 0.9):
+            got = [row.value for row in rows if row.method == "matched q" and row.x == q]
+            holds &= min(got) >= paper.Q_SWEEP[q][system].low - 0.03
+            parts.append(f"{min(got):.0%} to {max(got):.0%} at q = {q:g}")
+        return holds, f"{system}: {', '.join(parts)}"
+
+    return each(found, judged)
 
 
 def collapses(found: Found) -> Judgement:
@@ -250,6 +280,16 @@ def seed_spread(found: Found) -> Judgement:
     return float(np.median(spread)) <= 0.025 and max(spread) <= 0.065, text
 
 
+def seed_agreement(found: Found) -> Judgement:
+    inside = [
+        row.low <= first.value <= row.high
+        for rows in found.values()
+        for row, first in pairwise(rows)
+        if row.method == STEP and np.isfinite(row.high)
+    ]
+    return bool(inside) and all(inside), f"{sum(inside)} of {len(inside)} cells of the first seed lie within one deviation."
+
+
 def at_least(ranges: Mapping[int, paper.Range]) -> Callable[[Found], Judgement]:
     def judged(found: Found) -> Judgement:
         parts, holds, low = [], True, LONGEST
@@ -308,7 +348,13 @@ def richardson_cost(found: Found) -> Judgement:
 
 def aligned(found: Found) -> Judgement:
     def judged(system: str, rows: list[Row]) -> Judgement:
-        got = [row.value for row in rows]
+        got = [row.value for row in rows if row.method == f"rank correlation, {MAP}"]
         return min(got) >= 0.5, f"{system}: rank correlation {min(got):.2f} to {max(got):.2f}"
 
     return each(found, judged)
+
+
+def selective(found: Found) -> Judgement:
+    own, edges = (values(found, f"rank correlation, {name}") for name in (MAP, STEEPNESS))
+    text = f"rank correlation with the true error over h = 2 to 64: the map {min(own):.2f} to {max(own):.2f}, "
+    return min(np.subtract(own, edges)) > 0, f"{text}the steepness of the prediction {min(edges):.2f} to {max(edges):.2f}."

@@ -1,5 +1,7 @@
 """The visual proofs: error map beside true error, and how well they agree over cells."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from scipy.stats import spearmanr
@@ -12,6 +14,7 @@ from hybridworld.surrogate.validation import in_pieces
 from hybridworld.trust.signal import distance
 from hybridworld.trust.step_doubling import StepDoubling
 
+MAP, STEEPNESS = "error map", "steepness"
 SHOWN = 16  # fields of which the agreement is measured
 BALLS = 6
 SWEPT: dict[bool, tuple[int, ...]] = {True: (2, 8, 32, 64), False: (8, 16, 32, 64)}  # on a grid, and for state vectors
@@ -32,20 +35,33 @@ def agreement(study: Study, horizons: tuple[int, ...]) -> list[Row]:
     """Rank correlation of map and error: over the cells of each field (mean over fields), or over state vectors."""
     rows = []
     for h in horizons:
-        found = study.remember(("agreement", h), lambda h=h: correlation(study, h))  # type: ignore[misc]
-        rows.append(Row("rank correlation", h, found["mean"], "test", found["low"], found["high"]))
+        for name, found in study.remember(("agreement of maps", h), partial(correlations, study, h)).items():
+            rows.append(Row(f"rank correlation, {name}", h, found["mean"], "test", found["low"], found["high"]))
     return rows
 
 
-def correlation(study: Study, horizon: int) -> dict[str, float]:
-    """Its mean and range over fields; of state vectors there is one number."""
-    maps = mapped(study, horizon, SHOWN if study.environment.spec.grid else study.setting.pairs)
-    if not study.environment.spec.grid:
+def correlations(study: Study, horizon: int) -> dict[str, dict[str, float]]:
+    """Of the true error with the error map; on a grid also with the steepness of the prediction: what an edge detector sees."""
+    grid = bool(study.environment.spec.grid)
+    maps = mapped(study, horizon, SHOWN if grid else study.setting.pairs)
+    if not grid:
         value = float(spearmanr(maps["error_map"], maps["error"]).statistic)
-        return {"mean": value, "low": float("nan"), "high": float("nan")}
-    each = [float(spearmanr(a.ravel(), b.ravel()).statistic) for a, b in zip(maps["error_map"], maps["error"], strict=True)]
+        return {MAP: {"mean": value, "low": float("nan"), "high": float("nan")}}
+    steep = steepness(study.surrogate().normalise(torch.from_numpy(maps["prediction"])).numpy())
+    return {MAP: over_fields(maps["error_map"], maps["error"]), STEEPNESS: over_fields(steep, maps["error"])}
+
+
+def over_fields(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
+    """Rank correlation over the cells of each field: its mean and range over fields."""
+    each = [float(spearmanr(a.ravel(), b.ravel()).statistic) for a, b in zip(one, other, strict=True)]
     finite = [value for value in each if np.isfinite(value)] or [float("nan")]
     return {"mean": float(np.mean(finite)), "low": float(min(finite)), "high": float(max(finite))}
+
+
+def steepness(fields: np.ndarray) -> np.ndarray:
+    """(batch, channels, *grid) -> (batch, *grid): the length of the gradient, over channels."""
+    slopes = np.gradient(fields, axis=tuple(range(2, fields.ndim)))
+    return np.sqrt(sum((slope**2).sum(axis=1) for slope in slopes))
 
 
 def mapped(study: Study, horizon: int, count: int) -> dict[str, np.ndarray]:
