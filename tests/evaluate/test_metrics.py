@@ -4,15 +4,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
+from scipy.stats import bootstrap
+from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
 
 from hybridworld.evaluate.metrics import (
+    aurc,
     auroc,
+    auroc_at_tolerance,
     auroc_interval,
     bootstrap_weights,
     cut_above,
+    cut_interval,
     cut_matched,
     cut_random,
+    excess_aurc,
+    mean_interval,
+    relative_errors,
     weighted_auroc,
 )
 
@@ -73,5 +80,47 @@ def test_random_deferral_is_the_mean_over_draws():
     assert np.mean(drawn) == pytest.approx(cut_random(0.25).cut, abs=0.01)
 
 
+def test_a_score_that_is_no_number_ranks_highest():
+    errors = np.array([1.0, 2.0, 3.0, 9.0])
+    assert auroc(np.array([1.0, 2.0, 3.0, np.nan]), errors) == 1.0
+    assert auroc(np.array([np.nan, 2.0, 3.0, 4.0]), errors) == pytest.approx(2 / 3)
+    assert np.isnan(auroc_at_tolerance(errors, errors, 10.0))
+
+
+def test_the_interval_of_a_cut_holds_that_of_more_data():
+    rng = np.random.default_rng(0)
+    errors = rng.lognormal(size=20_000)
+    scores = errors * rng.lognormal(size=len(errors))
+    truth = cut_matched(scores, errors, 0.75).cut
+    held = [cut_interval(scores[part], errors[part], 0.75) for part in np.split(np.arange(10_000), 100)]
+    assert 85 <= sum(each.low <= truth <= each.high for each in held) <= 100
+    assert all(each.low <= each.value <= each.high for each in held)
+
+
 def test_a_score_that_is_no_number_is_deferred():
     assert cut_above(np.array([np.nan, 0.0]), np.array([3.0, 1.0]), 1.0).deferral == 0.5
+
+
+def test_the_interval_of_a_mean_is_that_of_scipy():
+    values = RNG.lognormal(size=60)
+    theirs = bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=1).confidence_interval
+    ours = mean_interval(values, draws=20_000)
+    np.testing.assert_allclose(ours[1:], theirs, rtol=0.02)
+
+
+def test_aurc_is_the_mean_error_of_the_kept_over_all_shares():
+    scores, errors = RNG.permutation(50).astype(float), RNG.random(50)
+    kept = [errors[scores <= threshold].mean() for threshold in np.sort(scores)]
+    assert aurc(scores, errors) == pytest.approx(np.mean(kept))
+    assert excess_aurc(errors, errors) == 0 < excess_aurc(scores, errors)
+    assert excess_aurc(-errors, errors) == pytest.approx(aurc(-errors, errors) - aurc(errors, errors))
+
+
+def test_relative_errors_are_those_of_scikit_learn():
+    """VRMSE^2 is 1 - R^2; nRMSE the same without taking off the mean."""
+    truth = 3 + RNG.normal(size=(4, 2, 8, 8))
+    said = truth + 0.3 * RNG.normal(size=truth.shape)
+    fields = [(said[i, c].ravel(), truth[i, c].ravel()) for i in range(4) for c in range(2)]
+    vrmse = np.mean([np.sqrt(1 - r2_score(y, x)) for x, y in fields])
+    nrmse = np.mean([root_mean_squared_error(y, x) / root_mean_squared_error(y, 0 * y) for x, y in fields])
+    np.testing.assert_allclose(relative_errors(said, truth), (nrmse, vrmse))

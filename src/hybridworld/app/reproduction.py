@@ -103,6 +103,8 @@ def reason_to_skip(entry: Entry, study: Study) -> str:
     """Why an entry is not measured for a system at its scale; empty: it is."""
     if entry.retrains and study.setting.why_not:
         return study.setting.why_not
+    if entry.retrains and not study.like_given:
+        return "the model that was given was trained otherwise than those of the ablation would be"
     if entry.id == "cross-seed" and len(study.seeds) < 2:
         return "it takes several seeds, and there is one"
     return ""
@@ -110,14 +112,16 @@ def reason_to_skip(entry: Entry, study: Study) -> str:
 
 def describe(study: Study) -> str:
     """One line for the page: what was trained, and on how much it was judged."""
-    known = study.model().provenance
-    trained = (
-        f"preset {known.get('preset', study.setting.preset)}, best in epoch {known['epoch']}, {time_in_words(known['seconds'])}"
-    )
+    bundle, chosen = study.model(), study.setting
+    training, known = bundle.config.training, bundle.provenance
+    seen = f"{training.epochs} epochs of {training.samples:,} pairs" if training.samples else f"{training.epochs} epochs"
+    took = f" in {time_in_words(known['seconds'])}" if "seconds" in known else ""
     network = "state and parameters" if study.surrogate().config.params else "the state alone"
+    versions = f"; measured by {', '.join(sorted(study.versions))}" if study.versions else ""
     return (
-        f"**{study.system}**: scale {study.setting.scale}; the network sees {network}; {trained} of training; "
-        f"seeds {', '.join(map(str, study.seeds))}; {study.setting.pairs} pairs per cell."
+        f"**{study.system}**: scale {chosen.scale}; {bundle.surrogate.config.backbone} that sees {network}, "
+        f"{'given' if study.given else 'trained here'}: {seen}{took}, best in epoch {known.get('epoch', '?')}; "
+        f"seeds {', '.join(map(str, study.seeds))}; {chosen.pairs} pairs per cell{versions}."
     )
 
 
@@ -159,6 +163,6 @@ def show(verdicts: Sequence[Verdict], claims: set[str], out: Path) -> None:
     table = Table("claim", "verdict", "what we found", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for verdict in verdicts:
         if verdict.claim in claims:
-            table.add_row(verdict.claim, f"[{STYLES[verdict.status]}]{verdict.status}[/]", verdict.found)
+            table.add_row(verdict.claim, f"[{STYLES[verdict.status]}]{verdict.in_words}[/]", verdict.found)
     console.print(table)
     console.print(f"  {out / 'results.md'}\n  {out / 'claims.md'}", soft_wrap=True)

@@ -147,7 +147,8 @@ def in_words(content: dict[str, Any]) -> str:
             "ms: milliseconds per state, alone and in one batch. All methods run on the same cores and take turns; medians of "
             f"at most {REPEATS} rounds, mean over states; first calls are apart.",
             "Error: RMSE of normalised states against the reference, which is the first row; mean over states, in standard "
-            f"deviations {unit}. To finer: the same against the exact solution where one is known, else against half the step.",
+            f"deviations {unit}. To finer: the same against the exact solution where one is known, else against half the step "
+            "on a grid twice as fine (the start interpolated, the answer averaged).",
             "Gain: time of the reference over that of the method, one state at a time. At equal error: time of the fastest "
             "solver that is at least as accurate over that of the surrogate.",
             *own_errors,

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 TINY = 1e-12
 
@@ -18,12 +17,18 @@ class Interval(NamedTuple):
 
 def auroc(scores: np.ndarray, errors: np.ndarray, quantile: float = 0.75) -> float:
     """How well `scores` pick out the errors above their `quantile`: 1 is perfect, 0.5 chance; nan if all errors are equal."""
-    large = errors > np.quantile(errors, quantile)
-    return float(roc_auc_score(large, scores)) if large.any() else float("nan")
+    return _auroc(scores, errors > np.quantile(errors, quantile))
+
+
+def _auroc(scores: np.ndarray, large: np.ndarray) -> float:
+    return float(weighted_auroc(scores, large, np.ones((1, len(scores))))[0])
 
 
 def weighted_auroc(scores: np.ndarray, large: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """AUROC for many weightings (draws, answers) of the same answers at once; ties count half."""
+    """AUROC for many weightings (draws, answers) of the same answers at once; ties count half, nan is the highest score.
+
+    It is nan where all are large, or none.
+    """
     order = np.argsort(scores)
     starts = np.flatnonzero(np.diff(scores[order], prepend=-np.inf))  # of groups of equal scores
     above, below = (np.add.reduceat(weights[:, order] * which[order], starts, axis=1, dtype=float) for which in (large, ~large))
@@ -61,8 +66,7 @@ def mean_interval(values: np.ndarray, groups: np.ndarray | None = None, draws: i
 
 def auroc_at_tolerance(scores: np.ndarray, errors: np.ndarray, tolerance: float) -> float:
     """How well `scores` pick out the errors above a fixed tolerance; nan where all are above, or all below."""
-    large = errors > tolerance
-    return float(roc_auc_score(large, scores)) if large.any() and not large.all() else float("nan")
+    return _auroc(scores, errors > tolerance)
 
 
 def risk_coverage(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -113,6 +117,14 @@ def cut_matched(scores: np.ndarray, rmse: np.ndarray, q: float) -> Cut:
     kept = np.zeros(len(scores), bool)
     kept[np.argsort(scores, kind="stable")[: round(q * len(scores))]] = True
     return _cut(rmse, kept)
+
+
+def cut_interval(scores: np.ndarray, rmse: np.ndarray, q: float, draws: int = 500, seed: int = 0) -> Interval:
+    """The cut of `cut_matched` with a bootstrap interval over trajectories, of which each row is one."""
+    rows = np.random.default_rng(seed).integers(len(rmse), size=(draws, len(rmse)))
+    ranked = np.take_along_axis(rmse[rows], np.argsort(scores[rows], axis=1, kind="stable"), axis=1)
+    found = 1 - ranked[:, : round(q * len(rmse))].sum(axis=1) / np.maximum(ranked.sum(axis=1), TINY)
+    return Interval(cut_matched(scores, rmse, q).cut, *(float(end) for end in np.percentile(found, (2.5, 97.5))))
 
 
 def cut_random(deferral: float) -> Cut:

@@ -1,15 +1,12 @@
-"""Was the recipe right, and does it go on? Trainings and their variants, and chains of predictions: rows, as in `measures`."""
+"""Was the recipe right? Trainings and their variants: rows, as in `measures`."""
 
 import numpy as np
 
 from hybridworld.data.pairs import Batch
-from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.evaluate.metrics import auroc_interval, mean_interval
-from hybridworld.evaluate.reproduce.measures import LONGEST, Q, Row, of_interval
+from hybridworld.evaluate.reproduce.measures import LONGEST, Row, of_interval
 from hybridworld.evaluate.reproduce.study import STEP, Study
 from hybridworld.surrogate.validation import scores
-
-LINKS, ROLLED = (1, 2, 4, 8), 32
 
 
 def datasets(study: Study) -> list[Row]:
@@ -77,49 +74,3 @@ def dagger(study: Study) -> list[Row]:
         Row("validation MSE", weight, float(study.model(variant).validation["mse"]), "val")
         for weight, variant in variants.items()
     ]
-
-
-# Does it go on?
-
-
-def rollout(study: Study) -> list[Row]:
-    """Chains of predictions at the longest horizon, alone and gated, against the solver: RMSE after k links."""
-
-    def make() -> list[tuple[str, int, list[float]]]:
-        env, surrogate = study.environment, study.surrogate()
-        model = HybridModel(surrogate, study.calibration(), env.solve)
-        samples = [env.initial("test", seed) for seed in range(ROLLED)]
-        states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
-        std = surrogate.std.numpy().reshape(-1, *[1] * (states.ndim - 2))
-        found = []
-        for name, mode in (("mode 1", 1), ("mode 2", 2)):
-            now, truth = states, states
-            for link in range(1, max(LINKS) + 1):
-                truth = env.solve(truth, LONGEST, params)
-                now = chained(model, now, params, mode)
-                if link in LINKS:
-                    axes = tuple(range(1, states.ndim))
-                    found.append((name, link, np.sqrt((((now - truth) / std) ** 2).mean(axis=axes)).tolist()))
-        return found
-
-    rows = []
-    for name, link, values in study.remember(("rollout", LINKS, ROLLED), make):
-        rows.append(of_interval(f"RMSE, {name}", link, mean_interval(np.array(values))))
-    return rows
-
-
-def chained(model: HybridModel, states: np.ndarray, params: np.ndarray, mode: int) -> np.ndarray:
-    """One more link; a state from which the solver cannot go on stays with the surrogate."""
-    try:
-        return np.asarray(model.predict(states, LONGEST, params, mode, Q).state, float)
-    except ValueError:
-        rows = [one(model, state, each, mode) for state, each in zip(states, params, strict=True)]
-        return np.stack(rows)
-
-
-def one(model: HybridModel, state: np.ndarray, params: np.ndarray, mode: int) -> np.ndarray:
-    """The same for one state."""
-    try:
-        return np.asarray(model.predict(state, LONGEST, params, mode, Q).state, float)
-    except ValueError:
-        return np.asarray(model.predict(state, LONGEST, params, 1).state, float)

@@ -20,13 +20,15 @@ from hybridworld.evaluate.metrics import (
     auroc_at_tolerance,
     auroc_interval,
     cut_above,
+    cut_interval,
     cut_matched,
     excess_aurc,
     mean_interval,
     relative_errors,
 )
 from hybridworld.evaluate.reproduce.study import STEP, Study
-from hybridworld.evaluate.worth.measure import seconds_of
+from hybridworld.evaluate.worth.contenders import Method, Starts, has_twin, solver_answer, surrogate_answer, twin_answer
+from hybridworld.evaluate.worth.measure import fairness, look_at, times_alone
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import in_pieces, to_tensors
 from hybridworld.trust.signal import TrustSignal
@@ -35,7 +37,8 @@ SPLITS = ("test", "ood-near", "ood-far")
 KEEP = (0.5, 0.6, 0.75, 0.85, 0.9)
 Q, LONGEST = 0.75, 64
 BEYOND = {"oregonator": (64, 96, 128, 160), "euler2d": (64, 80, 96)}
-TIMED = 1.0  # seconds for the slowest of the ways whose times are compared
+PRICED = {True: 4, False: 16}
+"""States whose answers are timed, on a grid and of state vectors."""
 TOLERANCE = 0.1
 """An absolute error, in deviations, above which an answer counts as wrong."""
 RIVALS = ("random augmentation", "gradient magnitude", "learned error head", "locally adaptive conformal", "ensemble", STEP)
@@ -184,6 +187,7 @@ def cuts(study: Study) -> list[Row]:
             cell = study.cell(split, h)
             own = cell.scores[STEP]
             frozen = cut_above(own, cell.rmse, calibration.threshold(h, Q))
+            rows.append(of_interval("AUROC", h, auroc_interval(own, cell.rmse, np.arange(len(own))), split))
             rows.append(of_interval("RMSE of mode 1", h, mean_interval(cell.rmse), split))
             relative = study.remember(("relative", split, h), partial(relative_of, study, split, h))
             rows += [Row(f"{name} of mode 1", h, value, split) for name, value in relative.items()]
@@ -194,10 +198,10 @@ def cuts(study: Study) -> list[Row]:
                     "cut, frozen threshold": frozen.cut,
                     "cut, random": frozen.deferral,
                     "cut, oracle": cut_matched(cell.rmse, cell.rmse, 1 - frozen.deferral).cut,
-                    "cut, matched q": cut_matched(own, cell.rmse, Q).cut,
                     "cut, oracle at q": cut_matched(cell.rmse, cell.rmse, Q).cut,
                 }.items()
             ]
+            rows.append(of_interval("cut, matched q", h, cut_interval(own, cell.rmse, Q), split))
     return rows
 
 
@@ -212,7 +216,7 @@ def relative_of(study: Study, split: str, horizon: int) -> dict[str, float]:
 def mode2(study: Study) -> list[Row]:
     """The same on test data at the longest horizon, with the speed that is left."""
     rows = [row for row in cuts(study) if row.split == "test" and row.x == LONGEST]
-    price = study.remember(("price",), lambda: prices(study))
+    price = price_of(study, LONGEST)
     deferral = next(row.value for row in rows if row.method.startswith("deferred"))
     gated = price["gated"] + deferral * price["compiled"]
     rows.append(Row("speed-up over the compiled solver", LONGEST, price["compiled"] / gated))
@@ -232,8 +236,9 @@ def q_sweep(study: Study) -> list[Row]:
         for q in KEEP:
             frozen = cut_above(own, cell.rmse, calibration.threshold(LONGEST, q))
             rows += [
-                Row("matched q", q, cut_matched(own, cell.rmse, q).cut, split),
+                of_interval("matched q", q, cut_interval(own, cell.rmse, q), split),
                 Row("frozen threshold", q, frozen.cut, split),
+                Row("deferred, frozen threshold", q, frozen.deferral, split),
                 Row("random floor", q, 1 - q, split),
                 Row("oracle", q, cut_matched(cell.rmse, cell.rmse, q).cut, split),
             ]
@@ -241,20 +246,25 @@ def q_sweep(study: Study) -> list[Row]:
 
 
 def pareto(study: Study) -> list[Row]:
-    """RMSE against speed-up over the compiled solver, on test data at the longest horizon: x is the speed-up."""
-    calibration, price = study.calibration(), study.remember(("price",), lambda: prices(study))
+    """RMSE against speed-up, on test data at the longest horizon: x is the speed-up. Who defers blindly needs no error map."""
+    calibration, price = study.calibration(), price_of(study, LONGEST)
     cell, rows = study.cell("test", LONGEST), []
-    for q in (0.0, *KEEP, 1.0):
-        frozen = cut_above(cell.scores[STEP], cell.rmse, calibration.threshold(LONGEST, q))
-        for against in ("compiled", "numpy"):
-            if price[against]:
-                speed = price[against] / (price["gated"] + frozen.deferral * price[against])
-                rows.append(
-                    Row(f"mode 2, against the {against} solver, q = {q:g}", speed, (1 - frozen.cut) * float(cell.rmse.mean()))
-                )
+    whole = float(cell.rmse.mean())
     for against in ("compiled", "numpy"):
-        if price[against]:
-            rows.append(Row(f"mode 1, against the {against} solver", price[against] / price["alone"], float(cell.rmse.mean())))
+        solver = price[against]
+        if not solver:
+            continue
+        for q in (0.0, *KEEP, 1.0):
+            frozen = cut_above(cell.scores[STEP], cell.rmse, calibration.threshold(LONGEST, q))
+            oracle = cut_matched(cell.rmse, cell.rmse, 1 - frozen.deferral)
+            for name, cut, base in (
+                ("mode 2", frozen.cut, price["gated"]),
+                ("random deferral", frozen.deferral, price["alone"]),
+                ("oracle", oracle.cut, price["gated"]),
+            ):
+                speed = solver / (base + frozen.deferral * solver)
+                rows.append(Row(f"{name}, against the {against} solver, q = {q:g}", speed, (1 - cut) * whole))
+        rows.append(Row(f"mode 1, against the {against} solver", solver / price["alone"], whole))
     return rows
 
 
@@ -265,34 +275,39 @@ def speedup(study: Study) -> list[Row]:
     """Mode 1 over horizons, one state at a time on the same cores, against the compiled solver and its NumPy twin."""
     rows = []
     for h in study.environment.spec.horizons:
-        price = study.remember(("price", h), partial(prices, study, h))
+        price = price_of(study, h)
         rows.append(Row("ms, mode 1", h, price["alone"]))
-        rows.append(Row("ms, compiled solver", h, price["compiled"]))
-        rows.append(Row("against the compiled solver", h, price["compiled"] / price["alone"]))
-        if price["numpy"]:
-            rows.append(Row("against the NumPy twin", h, price["numpy"] / price["alone"]))
+        for name, against in (("compiled solver", "compiled"), ("NumPy twin", "numpy")):
+            if price[against]:
+                rows.append(Row(f"ms, {name}", h, price[against]))
+                rows.append(Row(f"against the {name}", h, price[against] / price["alone"]))
     return rows
 
 
-def prices(study: Study, horizon: int = LONGEST) -> dict[str, float | None]:
-    """Milliseconds per state of each way to answer, one state at a time: medians of calls that take turns, after a warm-up."""
-    env, surrogate = study.environment, study.surrogate()
-    model = HybridModel(surrogate, study.calibration(), env.solve)
-    batch = study.pairs("test", study.ladder)[max(horizon, study.ladder[0])]
-    state, params = batch.states[:1].astype(float), batch.params[:1].astype(float)
-    ways: dict[str, Callable[[], object]] = {
-        "compiled": lambda: env.solve(state, horizon, params),
-        "alone": lambda: model.predict(state, horizon, params, mode=1),
-        "gated": lambda: model.predict(state, horizon, params, mode=2, threshold=np.inf),
-    }
-    for way in ways.values():
-        way()
-    slowest = max(seconds_of(way) for way in ways.values())
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(int(np.clip(TIMED / slowest, 5, 200))):
-        for name, way in ways.items():
-            taken[name].append(1e3 * seconds_of(way))
-    found: dict[str, float | None] = {name: float(np.median(each)) for name, each in taken.items()}
-    twin = env.advance_numpy(state, 0, params) is not None
-    found["numpy"] = 1e3 * seconds_of(lambda: env.advance_numpy(state, horizon, params)) if twin else None
+def price_of(study: Study, horizon: int) -> dict[str, float]:
+    """Way to answer -> milliseconds per state; 0 for a twin that there is not."""
+    found: dict[str, float] = study.remember(("price", horizon), partial(prices, study, horizon))
     return found
+
+
+def prices(study: Study, horizon: int) -> dict[str, float]:
+    """One state at a time, the same states at each horizon: medians of calls that take turns, after a warm-up."""
+    env = study.environment
+    model = HybridModel(study.surrogate(), study.calibration(), env.solve)
+    batch = study.pairs("test", study.ladder)[LONGEST]
+    some = slice(PRICED[bool(env.spec.grid)])
+    starts = Starts(batch.states[some].astype(float), batch.params[some].astype(float))
+
+    def gated(states: np.ndarray, horizon: int, params: np.ndarray) -> tuple[np.ndarray, None]:
+        return model.predict(states, horizon, params, mode=2, threshold=np.inf).state, None
+
+    ways = [
+        Method("compiled", "reference", "", solver_answer(env)),
+        Method("alone", "mode 1", "", surrogate_answer(model)),
+        Method("gated", "mode 2", "", gated),
+    ]
+    if has_twin(env):
+        ways.append(Method("numpy", "twin", "", twin_answer(env)))
+    times = times_alone({way: look_at(way, starts, horizon) for way in ways}, starts, horizon)
+    base = times[ways[0]]
+    return {"numpy": 0.0} | {way.name: 1e3 * float(took.mean()) * fairness(base, len(took)) for way, took in times.items()}

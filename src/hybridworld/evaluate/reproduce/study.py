@@ -19,12 +19,13 @@ import torch
 from hybridworld.data.atomic import write_atomically
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.generate import generate
-from hybridworld.data.pairs import Batch, Pairs
+from hybridworld.data.pairs import Batch, Pairs, TrajectorySource
 from hybridworld.data.plan import Plan
 from hybridworld.data.provenance import provenance
 from hybridworld.data.stream import Stream
 from hybridworld.evaluate.reproduce.scales import Setting
 from hybridworld.physics.environment import Environment
+from hybridworld.physics.spec_text import spec_to_text
 from hybridworld.physics.threads import thread_count
 from hybridworld.surrogate.bundle import Bundle, load_bundle
 from hybridworld.surrogate.config import Config, configure
@@ -47,6 +48,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 }
 """Name -> settings over those of the scale."""
 STEP = StepDoubling.name
+UNSEEN = 1_000_000
+"""The first trajectory of `val` that thresholds come from: those before it may have chosen the epoch of a training."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class Study:
     tell: Callable[[str], None] = field(default=lambda text: None)
     held: ExitStack = field(default_factory=ExitStack)
     """Streams that stay open while the study is in use."""
+    versions: set[str] = field(default_factory=set)
+    """Of this package, by which the results in use were measured."""
     _pairs: dict[tuple[str, tuple[int, ...]], dict[int, Batch]] = field(default_factory=dict)
     _surrogates: dict[tuple[str, int], Surrogate] = field(default_factory=dict)
 
@@ -91,30 +96,35 @@ class Study:
         """Those for which there is a model, or will be."""
         return tuple(range(len(self.given))) if self.given else self.setting.seeds
 
+    @property
+    def like_given(self) -> bool:
+        """Were the models that are given, if any, trained as a training here would be?"""
+        apart = {"training": {"seed", "calibration"}}
+        mine = self.config("main", 0).model_dump(mode="json", exclude=apart)
+        return all(load_bundle(path).config.model_dump(mode="json", exclude=apart) == mine for path in self.given)
+
     @cached_property
     def source(self) -> str:
         """The hash of where training pairs come from."""
-        spec = self.environment.spec
-        return digest(spec.name, spec.grid, self.environment.version, self.setting.counts)
+        return digest(spec_to_text(self.environment.spec), self.environment.version, self.setting.counts)
 
     @cached_property
     def key(self) -> str:
         """The hash of what every result depends on."""
-        chosen = self.setting
+        chosen, config = self.setting, self.config("main", 0).model_dump(mode="json")
         files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.given]
-        return digest(VERSION, self.source, chosen.preset, chosen.wishes, chosen.pairs, chosen.head_steps, files)
+        return digest(VERSION, self.source, config, self.seeds, chosen.pairs, chosen.head_steps, files)
 
     def remember(self, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """Plain data from the cache, or made and kept."""
         path = self.cache / "results" / f"{self.system}-{digest(self.key, what)}.json"
-        if path.is_file():
-            return json.loads(path.read_text())["found"]
-        found = make()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(
-            path, json.dumps({"what": [self.system, self.setting.scale, *what], "found": found}, default=str).encode()
-        )
-        return json.loads(path.read_text())["found"]
+        if not path.is_file():
+            noted = {"what": [self.system, self.setting.scale, *what], "found": make(), "provenance": provenance()}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(noted, default=str).encode())
+        known = json.loads(path.read_text())
+        self.versions.add(known["provenance"]["hybridworld"])
+        return known["found"]
 
     # Models.
 
@@ -151,10 +161,12 @@ class Study:
         env = self.environment
         source: dict[str, Any]
         if self.setting.counts:
+            origin = f"a dataset of the reproduction, {self.setting.scale}"
             source = {"train": self.dataset.source("train"), "val": self.dataset.source("val")}
         else:
+            origin = f"a stream from the solver of {self.system}, version {env.version}"
             source = {"train": stack.enter_context(Stream(env, "train")), "val": stack.enter_context(Stream(env, "val", 8))}
-        known = {"system": self.system, "data": f"reproduction, {self.setting.scale}", "seed": config.training.seed}
+        known = {"system": self.system, "data": origin, "seed": config.training.seed, "preset": self.setting.preset}
         return Task(config, source["train"], source["val"], env.symmetries, env.solve, provenance={**known, **provenance()})
 
     @cached_property
@@ -166,9 +178,12 @@ class Study:
         return Dataset(root)
 
     def training_pairs(self, batch: int) -> Pairs:
-        """For rivals that are fitted."""
-        task = self.task(self.config("main", 0), self.held)
-        return Pairs(task.train, batch, seed=1, horizons=self.ladder)
+        """For rivals that are fitted: fields come straight from the solver, since few are needed."""
+        if self.environment.spec.grid:
+            source: TrajectorySource = self.held.enter_context(Stream(self.environment, "train"))
+        else:
+            source = self.dataset.source("train")
+        return Pairs(source, batch, seed=1, horizons=self.ladder)
 
     # Judged pairs.
 
@@ -177,7 +192,8 @@ class Study:
         if (split, horizons) not in self._pairs:
             self._pairs.clear()  # one split at a time is enough memory
             self.tell(f"solving {self.setting.pairs} trajectories of {split}")
-            self._pairs[split, horizons] = fresh_pairs(self.environment, split, self.setting.pairs, horizons)
+            first = UNSEEN if split == "val" else 0
+            self._pairs[split, horizons] = fresh_pairs(self.environment, split, self.setting.pairs, horizons, first)
         return self._pairs[split, horizons]
 
     def cell(self, split: str, horizon: int, signals: Mapping[str, Callable[[], TrustSignal]] | None = None, seed: int = 0,
@@ -188,7 +204,7 @@ class Study:
             batch = self.pairs(split, horizons or self.ladder)[horizon]
             self.tell(f"{name}, {split}, h = {horizon}")
             judged = judge(self.surrogate(variant, seed), signal(), batch)
-            return {"scores": judged.scores.tolist(), "rmse": np.sqrt(judged.mse).tolist()}
+            return {"scores": worst(judged.scores).tolist(), "rmse": worst(np.sqrt(judged.mse)).tolist()}
 
         def doubling() -> TrustSignal:
             surrogate = self.surrogate(variant, seed)
@@ -213,26 +229,36 @@ class Study:
         return Calibration({float(h): np.sort(self.cell("val", h, seed=seed).scores[STEP]) for h in self.ladder})
 
 
-def fresh_pairs(environment: Environment, split: str, count: int, horizons: tuple[int, ...], seed: int = 0) -> dict[int, Batch]:
-    """Horizon -> `count` pairs, each from a trajectory of its own, at uniform starts; states as float32, like data on disk."""
-    frames, rng = environment.spec.frames, np.random.default_rng(seed)
+def fresh_pairs(
+    environment: Environment, split: str, count: int, horizons: tuple[int, ...], first: int = 0
+) -> dict[int, Batch]:
+    """Horizon -> `count` pairs, each from a trajectory of its own, at uniform starts; states as float32, like data on disk.
+
+    `first` is the number of the first trajectory.
+    """
+    frames, rng = environment.spec.frames, np.random.default_rng(0)
     starts = {h: rng.integers(0, frames - h, count) for h in horizons}
     parts: dict[int, list[Batch]] = {h: [] for h in horizons}
     block = 1 if environment.spec.grid else 256
-    for first in range(0, count, block):
-        rows = np.arange(first, min(first + block, count))
-        samples = [environment.initial(split, int(row)) for row in rows]
+    for begin in range(0, count, block):
+        rows = np.arange(begin, min(begin + block, count))
+        samples = [environment.initial(split, first + int(row)) for row in rows]
         states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
         saved = environment.record(states, frames - 1, params)  # (rows, channels, frames, *grid)
         each = np.arange(len(rows))
         for h in horizons:
-            begin = starts[h][rows]
-            now, later = (saved[each, :, frame].copy() for frame in (begin, begin + h))
+            start = starts[h][rows]
+            now, later = (saved[each, :, frame].copy() for frame in (start, start + h))
             parts[h].append(Batch(now, np.full(len(rows), h), params.astype(np.float32), later))
     names = ("states", "horizons", "params", "futures")
     return {
         h: Batch(*(np.concatenate([getattr(part, name) for part in found]) for name in names)) for h, found in parts.items()
     }
+
+
+def worst(values: np.ndarray) -> np.ndarray:
+    """What is no number counts as the worst."""
+    return np.where(np.isnan(values), np.inf, values)
 
 
 def digest(*parts: Any) -> str:

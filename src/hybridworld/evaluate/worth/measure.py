@@ -15,6 +15,7 @@ import numpy as np
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.evaluate.worth.contenders import Method, Starts
 from hybridworld.physics.environment import Environment
+from hybridworld.physics.grids import coarsen, refine
 
 REPEATS = 5
 BUDGET = 10.0
@@ -53,6 +54,11 @@ class Look(NamedTuple):
     seconds: float  # for one state
     warmup: float | None
 
+    @property
+    def rounds(self) -> int:
+        """How often its calls are timed."""
+        return _within_budget(self.seconds * len(self.answers), REPEATS)
+
 
 def measure(
     environment: Environment,
@@ -80,11 +86,11 @@ def measure(
     reference, finer = looks[methods[0]].answers, refined(environment, starts, horizon)
     unit = deviations(reference) if unit is None else unit
     tell(f"h = {horizon}: {len(looks)} methods take turns")
-    alone, batched = take_times(looks, starts, horizon)
+    alone, batched = times_alone(looks, starts, horizon), times_batched(looks, starts, horizon)
     base, rows = alone[methods[0]], []
     for method, look in looks.items():
         count = len(look.answers)
-        fair = 1e3 * base.mean() / base[:count].mean()  # those that a slow method was timed on may be dear ones, or cheap ones
+        fair = 1e3 * fairness(base, count)
         rows.append(
             Row(
                 *method[:3], horizon, alone[method].mean() * fair, batched[method] * fair,
@@ -108,24 +114,28 @@ def look_at(method: Method, starts: Starts, horizon: int) -> Look:
     return Look(answers, None if flagged is None else float(flagged.mean()), seconds, warmup)
 
 
-def take_times(
-    looks: Mapping[Method, Look], starts: Starts, horizon: int
-) -> tuple[dict[Method, np.ndarray], dict[Method, float]]:
-    """Method -> seconds of each state alone, and seconds per state of all of them at once."""
-    jobs: tuple[dict[Hashable, Job], ...] = ({}, {})
-    counts = {method: len(look.answers) for method, look in looks.items()}
-    rounds = {method: _within_budget(look.seconds * counts[method], REPEATS) for method, look in looks.items()}
+def times_alone(looks: Mapping[Method, Look], starts: Starts, horizon: int) -> dict[Method, np.ndarray]:
+    """Method -> seconds of each state, one at a time."""
+    jobs: dict[Hashable, Job] = {}
     for index in range(len(starts.states)):
-        for method in looks:
-            if index < counts[method]:
-                jobs[0][method, index] = Job(method, starts.part(index, index + 1), horizon, rounds[method])
-    for method, count in counts.items():
-        jobs[1][method] = Job(method, starts.part(0, count), horizon, rounds[method])
-    alone, batched = map(take_turns, jobs)
-    return (
-        {method: np.array([alone[method, index] for index in range(count)]) for method, count in counts.items()},
-        {method: batched[method] / count for method, count in counts.items()},
+        for method, look in looks.items():
+            if index < len(look.answers):
+                jobs[method, index] = Job(method, starts.part(index, index + 1), horizon, look.rounds)
+    took = take_turns(jobs)
+    return {method: np.array([took[method, index] for index in range(len(look.answers))]) for method, look in looks.items()}
+
+
+def times_batched(looks: Mapping[Method, Look], starts: Starts, horizon: int) -> dict[Method, float]:
+    """Method -> seconds per state, all of them at once."""
+    took = take_turns(
+        {method: Job(method, starts.part(0, len(look.answers)), horizon, look.rounds) for method, look in looks.items()}
     )
+    return {method: took[method] / len(look.answers) for method, look in looks.items()}
+
+
+def fairness(base: np.ndarray, count: int) -> float:
+    """A slow method is timed on the first `count` states alone, which may be dear ones, or cheap ones, for the reference."""
+    return float(base.mean() / base[:count].mean())
 
 
 class Job(NamedTuple):
@@ -164,13 +174,18 @@ def _within_budget(seconds: float, most: int) -> int:
 
 
 def refined(environment: Environment, starts: Starts, horizon: int) -> np.ndarray | None:
-    """The exact solution, or the one with half the time step; None where neither is known."""
-    exact = environment.exact(starts.states, horizon, starts.params)
-    halved = environment.halved_step()
+    """The exact solution, or one with half the time step on a grid twice as fine; None where neither is known.
+
+    The start is interpolated, and the answer averaged back.
+    """
+    exact, halved, spec = environment.exact(starts.states, horizon, starts.params), environment.halved_step(), environment.spec
     if exact is not None or halved is None:
         return exact
     finer, factor = halved
-    return finer.solve(starts.states, factor * horizon, starts.params)
+    if not spec.grid:
+        return finer.solve(starts.states, factor * horizon, starts.params)
+    finer = finer.resized(tuple(2 * cells for cells in spec.grid))
+    return coarsen(finer.spec, finer.solve(refine(spec, starts.states, 2), factor * horizon, starts.params), 2)
 
 
 def deviations(states: np.ndarray) -> np.ndarray:
