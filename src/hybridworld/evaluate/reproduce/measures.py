@@ -24,13 +24,12 @@ from hybridworld.evaluate.metrics import (
     cut_matched,
     excess_aurc,
     mean_interval,
-    relative_errors,
 )
 from hybridworld.evaluate.reproduce.study import STEP, Study
 from hybridworld.evaluate.worth.contenders import Method, Starts, has_twin, solver_answer, surrogate_answer, twin_answer
 from hybridworld.evaluate.worth.measure import fairness, look_at, times_alone
 from hybridworld.surrogate.surrogate import Surrogate
-from hybridworld.surrogate.validation import in_pieces, to_tensors
+from hybridworld.surrogate.validation import to_tensors
 from hybridworld.trust.signal import TrustSignal
 
 SPLITS = ("test", "ood-near", "ood-far")
@@ -189,8 +188,8 @@ def cuts(study: Study) -> list[Row]:
             frozen = cut_above(own, cell.rmse, calibration.threshold(h, Q))
             rows.append(of_interval("AUROC", h, auroc_interval(own, cell.rmse, np.arange(len(own))), split))
             rows.append(of_interval("RMSE of mode 1", h, mean_interval(cell.rmse), split))
-            relative = study.remember(("relative", split, h), partial(relative_of, study, split, h))
-            rows += [Row(f"{name} of mode 1", h, value, split) for name, value in relative.items()]
+            relative = zip(("nRMSE", "VRMSE"), cell.relative, strict=True)
+            rows += [Row(f"{name} of mode 1", h, value, split) for name, value in relative]
             rows += [
                 Row(name, h, value, split)
                 for name, value in {
@@ -203,14 +202,6 @@ def cuts(study: Study) -> list[Row]:
             ]
             rows.append(of_interval("cut, matched q", h, cut_interval(own, cell.rmse, Q), split))
     return rows
-
-
-def relative_of(study: Study, split: str, horizon: int) -> dict[str, float]:
-    """nRMSE and VRMSE of the surrogate."""
-    batch, surrogate = study.pairs(split, study.ladder)[horizon], study.surrogate()
-    with torch.inference_mode():
-        answers = [surrogate(*piece[:3]).cpu().numpy() for piece in in_pieces(batch, surrogate.mean.device)]
-    return dict(zip(("nRMSE", "VRMSE"), relative_errors(np.concatenate(answers), batch.futures), strict=True))
 
 
 def mode2(study: Study) -> list[Row]:

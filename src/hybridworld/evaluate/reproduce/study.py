@@ -23,6 +23,7 @@ from hybridworld.data.pairs import Batch, Pairs, TrajectorySource
 from hybridworld.data.plan import Plan
 from hybridworld.data.provenance import provenance
 from hybridworld.data.stream import Stream
+from hybridworld.evaluate.metrics import relative_errors
 from hybridworld.evaluate.reproduce.scales import Setting
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec_text import spec_to_text
@@ -34,10 +35,10 @@ from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, train
 from hybridworld.trust.calibrate import judge
 from hybridworld.trust.calibration import Calibration
-from hybridworld.trust.signal import TrustSignal
+from hybridworld.trust.signal import Estimate, TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
 
-VERSION = 1
+VERSION = 2
 """Of the measurements: raise it when the same inputs would give other numbers."""
 VARIANTS: dict[str, tuple[str, ...]] = {
     "main": (),
@@ -58,6 +59,7 @@ class Cell:
 
     rmse: np.ndarray  # (pairs,), of normalised states
     scores: Mapping[str, np.ndarray]  # signal -> (pairs,)
+    relative: tuple[float, float]  # nRMSE and VRMSE of the predictions
 
 
 @dataclass
@@ -200,11 +202,13 @@ class Study:
              variant: str = "main", horizons: tuple[int, ...] | None = None) -> Cell:  # fmt: skip
         """Pairs of a split and horizon, judged by step-doubling and by the signals given; each is cached for itself."""
 
-        def make(name: str, signal: Callable[[], TrustSignal]) -> dict[str, list[float]]:
+        def make(name: str, signal: Callable[[], TrustSignal]) -> dict[str, Any]:
             batch = self.pairs(split, horizons or self.ladder)[horizon]
             self.tell(f"{name}, {split}, h = {horizon}")
-            judged = judge(self.surrogate(variant, seed), signal(), batch)
-            return {"scores": worst(judged.scores).tolist(), "rmse": worst(np.sqrt(judged.mse)).tolist()}
+            noted = Noted(signal())
+            judged = judge(self.surrogate(variant, seed), noted, batch)
+            scores, rmse = (worst(values).tolist() for values in (judged.scores, np.sqrt(judged.mse)))
+            return {"scores": scores, "rmse": rmse, "relative": relative_errors(np.concatenate(noted.answers), batch.futures)}
 
         def doubling() -> TrustSignal:
             surrogate = self.surrogate(variant, seed)
@@ -215,7 +219,7 @@ class Study:
             what = ("cell", variant, seed, split, horizon, horizons or self.ladder, name)
             found[name] = self.remember(what, partial(make, name, signal))
         scores = {name: np.array(each["scores"]) for name, each in found.items()}
-        return Cell(np.array(found[STEP]["rmse"]), scores)
+        return Cell(np.array(found[STEP]["rmse"]), scores, tuple(found[STEP]["relative"]))
 
     def surrogate(self, variant: str = "main", seed: int = 0) -> Surrogate:
         """The network itself, loaded once."""
@@ -227,6 +231,20 @@ class Study:
     def calibration(self, seed: int = 0) -> Calibration:
         """Thresholds from validation data, never from what is judged."""
         return Calibration({float(h): np.sort(self.cell("val", h, seed=seed).scores[STEP]) for h in self.ladder})
+
+
+class Noted:
+    """A signal whose predictions are kept."""
+
+    def __init__(self, signal: TrustSignal) -> None:
+        self._signal, self.name, self.cost = signal, signal.name, signal.cost
+        self.answers: list[np.ndarray] = []
+
+    def __call__(self, states: torch.Tensor, horizons: torch.Tensor, params: torch.Tensor) -> Estimate:
+        """What the signal says."""
+        estimate = self._signal(states, horizons, params)
+        self.answers.append(estimate.prediction.cpu().numpy())
+        return estimate
 
 
 def fresh_pairs(
