@@ -41,7 +41,7 @@ def setting(environment: Environment, scale: str) -> Setting:
         large = max(environment.spec.grid) > 128
         epochs, samples, validation = (12, 150, 16) if large else (24, 300, 48)
         wishes = (f"training.epochs={epochs}", f"training.samples={samples}", f"training.validation={validation}")
-        pairs, head_steps = (32, 60) if large else (100, 150)
+        pairs, head_steps = (24, 60) if large else (100, 150)
         return Setting(scale, environment, {}, "laptop", wishes, (0,), pairs, head_steps, FEW_SEEDS)
     whole, counts = at_scale(environment, "paper")
     train = {split: counts[split] for split in ("train", "val")}
