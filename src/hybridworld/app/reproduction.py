@@ -114,13 +114,13 @@ def describe(study: Study) -> str:
     """One line for the page: what was trained, and on how much it was judged."""
     bundle, chosen = study.model(), study.setting
     training, known = bundle.config.training, bundle.provenance
-    seen = f"{training.epochs} epochs of {training.samples:,} pairs" if training.samples else f"{training.epochs} epochs"
-    took = f" in {time_in_words(known['seconds'])}" if "seconds" in known else ""
+    took = f", after {time_in_words(known['seconds'])} by the clock" if "seconds" in known else ""
     network = "state and parameters" if study.surrogate().config.params else "the state alone"
     versions = f"; measured by {', '.join(sorted(study.versions))}" if study.versions else ""
     return (
         f"**{study.system}**: scale {chosen.scale}; {bundle.surrogate.config.backbone} that sees {network}, "
-        f"{'given' if study.given else 'trained here'}: {seen}{took}, best in epoch {known.get('epoch', '?')}; "
+        f"{'given' if study.given else 'trained here'}: epoch {known.get('epoch', '?')} of at most {training.epochs} with "
+        f"{training.samples:,} pairs each was the best{took}; "
         f"seeds {', '.join(map(str, study.seeds))}; {chosen.pairs} pairs per cell{versions}."
     )
 
