@@ -18,7 +18,9 @@ from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import in_pieces
 from hybridworld.trust.step_doubling import StepDoubling
 
-LINKS, MOST = (1, 2, 4, 8), 256
+LINKS = (1, 2, 4, 8)
+CHAINS = {True: 12, False: 256}
+"""How many, of fields and of state vectors."""
 
 Link = tuple[str, int, list[float], float, float]
 """Who, after how many links, RMSE of each chain, and the shares of links that were deferred, and refused by the solver."""
@@ -26,7 +28,7 @@ Link = tuple[str, int, list[float], float, float]
 
 def rollout(study: Study) -> list[Row]:
     """RMSE after k links of those chains that are not lost, with the shares that tell how it came about (none: zero)."""
-    count = min(MOST, study.setting.pairs // 2)
+    count = min(CHAINS[bool(study.environment.spec.grid)], study.setting.pairs // 2)
     rows = []
     for name, link, values, deferred, refused in study.remember(("chains", LINKS, count), partial(all_chains, study, count)):
         rmse = np.array(values, float)
