@@ -112,10 +112,13 @@ RULES = (
     Rule("spatial-alignment", "horizon-sweep", rules.aligned),
     Rule("spatial-selectivity", "horizon-sweep", rules.selective, ("euler2d",)),
 )  # fmt: skip
+SLOWER = "How fast a NumPy solver is depends on how it is written, which the paper does not say."
 NOTES: dict[str, str] = {
     "auroc-ball-failure": "The paper's own Table 5 has the failure at h = 32.",
     "baselines-runner-up": "By the paper's own Table 3 it is the learned error head as well.",
     "cross-seed-agreement": "By the paper's own tables it does not hold either (see below).",
+    "mode1-oregonator": SLOWER,
+    "mode1-euler2d": SLOWER,
     "mode1-ball3d": "Our NumPy twin is written for batches, and slow for one ball, so the compiled solver decides.",
     "mode2-follows-auroc": "By the paper's own tables it does not hold either (see below).",
     "self-consistency-collapse": "The paper ran it on the two PDEs.",
