@@ -99,8 +99,8 @@ def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]
             else "part of the training, which was fed by the solver"
         )
         sections[
-            f"Break-even\nQueries after which data generation ({generation}) and training ({training}) have paid for themselves, "
-            "in mode 1."
+            f"Break-even\nQueries after which data generation ({generation}) and training ({training}) have paid for "
+            "themselves, in mode 1."
         ] = [
             ["horizon", "", "against the reference solver", "against the best solver as accurate"],
             *(
