@@ -1,0 +1,65 @@
+"""The judging of a map against truth: scores and true errors of the same answers, in deviations of the training data."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hybridworld.data.pairs import Batch
+from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.surrogate.validation import in_pieces
+from hybridworld.trust.signal import Estimate, TrustSignal, distance
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Answers to pairs with known futures: one row per pair."""
+
+    horizons: np.ndarray  # (pairs,)
+    scores: np.ndarray  # (pairs,)
+    errors: np.ndarray  # (pairs,): the mean over cells of what the map estimates
+    mse: np.ndarray  # (pairs,): over cells and channels
+    cells: np.ndarray  # (n, 3): horizon, map and true error at random cells of the pairs
+
+    def at(self, horizon: float) -> "Judged":
+        """The rows of one horizon."""
+        rows = self.horizons == horizon
+        per_pair = (getattr(self, each.name)[rows] for each in fields(self) if each.name != "cells")
+        return Judged(*per_pair, self.cells[self.cells[:, 0] == horizon])
+
+
+Look = Callable[[Tensor, Estimate, Tensor, Tensor], None]
+"""(states, estimate, futures, true error map) of some pairs: whoever wants more than the numbers of `Judged`."""
+
+
+def judge(
+    surrogate: Surrogate,
+    signal: TrustSignal,
+    batches: Batch | Iterable[Batch],
+    cells: float = 0.0,
+    seed: int = 0,
+    look: Look = lambda states, estimate, futures, error: None,
+) -> Judged:
+    """Ask the signal about each pair, and compare with the truth. A share `cells` of all cells is kept, chosen by `seed`."""
+    found: list[tuple[np.ndarray, ...]] = []
+    rng = np.random.default_rng(seed)
+    with torch.inference_mode():
+        for batch in (batches,) if isinstance(batches, Batch) else batches:
+            for states, horizons, params, futures in in_pieces(batch, surrogate.mean.device):
+                estimate = signal(states, horizons, params)
+                truth = Estimate(estimate.prediction, distance(estimate.prediction, futures, surrogate.std))
+                mse = Estimate(estimate.prediction, truth.error_map.square()).score / states.shape[1]
+                some = rng.random(tuple(truth.error_map.shape)) < cells
+                h = horizons.cpu().numpy()
+                everywhere = np.broadcast_to(h.reshape(-1, *[1] * (some.ndim - 1)), some.shape)
+                kept = [everywhere, estimate.error_map.cpu().numpy(), truth.error_map.cpu().numpy()]
+                per_pair = (each.cpu().numpy() for each in (estimate.score, truth.score, mse))
+                if cells and estimate.error_map.shape == truth.error_map.shape:
+                    sampled = np.stack([each[some] for each in kept], axis=1)
+                else:
+                    sampled = np.empty((0, 3), np.float32)
+                found.append((h, *per_pair, sampled))
+                look(states, estimate, futures, truth.error_map)
+    return Judged(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
