@@ -18,7 +18,7 @@ from hybridworld.physics.environment import checked_params, checked_states
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import ErrorBound
-from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.calibration import Calibration, flagged
 from hybridworld.trust.signal import Estimate, TrustSignal, distance
 from hybridworld.trust.step_doubling import StepDoubling
 
@@ -130,11 +130,11 @@ class HybridModel:
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
         predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
         answer = predicted.astype(np.float64)
-        flagged = ~(score <= limit)  # so that nan is deferred
+        deferred = flagged(score, limit)
         with timed(seconds, "solver"):
-            if flagged.any():
-                answer[flagged] = solve(states[flagged], int(horizon), params[flagged])
-        return Forecast(answer, flagged, error_map, score, limit, seconds)
+            if deferred.any():
+                answer[deferred] = solve(states[deferred], int(horizon), params[deferred])
+        return Forecast(answer, deferred, error_map, score, limit, seconds)
 
     def threshold(self, horizon: float, q: float) -> float:
         """τ(horizon, q) from the validation scores in the model's file."""

@@ -18,6 +18,11 @@ class BeyondCalibration(UserWarning):
     """A threshold was asked for at a horizon outside of those that were calibrated."""
 
 
+def flagged(scores: np.ndarray, threshold: float) -> np.ndarray:
+    """The rule of the gate: a score above the threshold is deferred, and so is one that is no number."""
+    return ~(np.asarray(scores) <= threshold)
+
+
 @dataclass(frozen=True)
 class Calibration:
     """Validation scores: horizon -> one score per trajectory, increasing."""
