@@ -54,6 +54,7 @@ def generate(
     with only_one_in(root, "generator"):
         manifest = Manifest.load(root) or Manifest.of(plan)
         manifest.check_fits(plan, root)
+        manifest.identity = plan.environment.identity  # from here on also in a folder of format 1
         todo = [shard for shard in plan.shards if not manifest.has(shard, root)]
         clear_asides(root)
         for shard in plan.shards:
@@ -149,7 +150,10 @@ def make_shard(environment: Environment, shard: Shard, dtype: str) -> tuple[np.n
     """The bytes of a shard's file (in memory that is used again), and its entry in the manifest without size and hash."""
     samples, saved = record_shard(environment, shard)
     states = saved.swapaxes(1, 2)
-    image = file_image(environment.spec, environment.version, shard.split, shard.seeds, samples, states, dtype, image_memory)
+    image = file_image(
+        environment.spec, environment.version, shard.split, shard.seeds, samples, states, dtype, image_memory,
+        environment.identity,
+    )  # fmt: skip
     entry: dict[str, Any] = {"split": shard.split, "first": shard.first, "count": shard.count}
     return image, entry | ({"moments": moments(saved)} if shard.split == "train" else {})
 

@@ -12,7 +12,9 @@ from hybridworld.data.plan import Plan, Shard
 from hybridworld.errors import InvalidInput
 
 FILE = "manifest.json"
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Format 1 has no `identity`: of its solver only the version, the number of frames and the grid are known."""
 
 
 @dataclass
@@ -25,14 +27,18 @@ class Manifest:
     frames: int
     grid: list[int]
     shard_size: int
+    identity: dict[str, Any] = field(default_factory=dict)
+    """`Environment.identity` of the solver: every setting that shapes a trajectory."""
     shards: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Path -> {sha256, bytes, split, first, count, moments}."""
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """The manifest of a dataset that has no shard yet."""
-        spec = plan.environment.spec
-        return cls(spec.name, plan.environment.version, plan.dtype, spec.frames, list(spec.grid), plan.shard_size)
+        environment, spec = plan.environment, plan.environment.spec
+        return cls(
+            spec.name, environment.version, plan.dtype, spec.frames, list(spec.grid), plan.shard_size, environment.identity
+        )
 
     @classmethod
     def load(cls, root: Path) -> Self | None:
@@ -42,8 +48,8 @@ class Manifest:
             return None
         try:
             content = json.loads(path.read_text())
-            if content.pop("format") != FORMAT:
-                raise InvalidInput(f"{path} has another format than {FORMAT}: it was written by another version.")
+            if content.pop("format") not in READABLE:
+                raise InvalidInput(f"{path} has another format than {' or '.join(map(str, READABLE))}: update hybridworld.")
             return cls(**content)
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InvalidInput):
@@ -58,12 +64,17 @@ class Manifest:
     def check_fits(self, plan: Plan, root: Path) -> None:
         """Raise unless a run of this plan may go on in that directory."""
         wanted = Manifest.of(plan)
-        for name in ("system", "solver_version", "dtype", "frames", "grid", "shard_size"):
-            here, there = getattr(self, name), getattr(wanted, name)
+        pairs = {
+            name.replace("_", " "): (getattr(self, name), getattr(wanted, name))
+            for name in ("system", "solver_version", "dtype", "frames", "grid", "shard_size")
+        }
+        if self.identity:
+            names = [*self.identity, *(name for name in wanted.identity if name not in self.identity)]
+            pairs |= {f"solver's {name}": (self.identity.get(name), wanted.identity.get(name)) for name in names}
+        for name, (here, there) in pairs.items():
             if here != there:
                 raise InvalidInput(
-                    f"{root} already holds a dataset with {name.replace('_', ' ')} {here}, and this run has {there}: "
-                    "choose another folder."
+                    f"{root} already holds a dataset with {name} {here}, and this run has {there}: choose another folder."
                 )
         planned = {str(shard.path): shard for shard in plan.shards}
         for path, entry in self.shards.items():

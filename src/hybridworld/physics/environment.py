@@ -4,9 +4,10 @@ A system is a frozen dataclass that derives from `Environment` and supplies thre
 Everything else here is either derived from them or optional.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -91,6 +92,14 @@ class Environment(ABC):
 
     # What every system has.
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this solver from another: its class, its version and all of its fields, as plain JSON values."""
+        named = {"class": type(self).__name__, "version": self.version}
+        if is_dataclass(self):
+            return named | json.loads(json.dumps(asdict(self), default=_plain))
+        return named | {"frame_step": self.spec.frame_step, "grid": list(self.spec.grid)}
+
     def initial(self, split: str, seed: int) -> Sample:
         """The beginning of trajectory number `seed` of a split. No two pairs (split, seed) share their random numbers."""
         self.spec.regime(split)
@@ -167,6 +176,11 @@ class Environment(ABC):
             f"{spec.name}: the solver left finite numbers in state {row}"
             f"{f' ({drawn})' if drawn else ''} at frame {frame}, t = {frame * spec.frame_step:g} {spec.time_unit}."
         )
+
+
+def _plain(value: Any) -> Any:
+    """NumPy numbers and arrays as JSON has them, anything else as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def room_for(states: np.ndarray, frames: int) -> np.ndarray:
