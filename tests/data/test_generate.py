@@ -233,7 +233,7 @@ def test_a_disk_that_fills_up_on_the_way_costs_nothing(whole, tmp_path):
         (lambda: Plan(Decay(), COUNTS, "float16"), "dtype float32, and this run has float16"),
         (lambda: Plan(Decay(grid=(12, 4)), COUNTS), "and this run has"),
         (lambda: Plan(find_system("ball3d"), COUNTS), "system decay, and this run has ball3d"),
-        (lambda: Plan(Faster(), COUNTS), "solver's class Decay, and this run has Faster"),
+        (lambda: Plan(Faster(), COUNTS), "solver with class Decay, and this run has Faster"),
         (lambda: Plan(Decay(), COUNTS | {"train": 4}), "more trajectories of split 'train' than the 4"),
     ],
 )
@@ -255,10 +255,10 @@ class Faster(Decay):
 @pytest.mark.parametrize(
     ("one", "other", "words"),
     [
-        (Ball3D(), Ball3D(substeps=1), "solver's substeps 50, and this run has 1"),
-        (Ball3D(), Ball3D(frame_step=0.02), "solver's frame_step 0.01, and this run has 0.02"),
-        (Euler2D(grid=(8, 8)), Euler2D(grid=(8, 8), cfl=0.2), "solver's cfl 0.4, and this run has 0.2"),
-        (Euler2D(grid=(8, 8)), Euler2D(grid=(8, 8), dtype="float32"), "solver's dtype float64, and this run has float32"),
+        (Ball3D(), Ball3D(substeps=1), "solver with substeps 50, and this run has 1"),
+        (Ball3D(), Ball3D(frame_step=0.02), "solver with frame_step 0.01, and this run has 0.02"),
+        (Euler2D(grid=(8, 8)), Euler2D(grid=(8, 8), cfl=0.2), "solver with cfl 0.4, and this run has 0.2"),
+        (Euler2D(grid=(8, 8)), Euler2D(grid=(8, 8), dtype="float32"), "solver with dtype float64, and this run has float32"),
     ],
 )
 def test_another_setting_of_the_solver_in_the_same_directory_is_refused(one, other, words, tmp_path):

@@ -62,4 +62,5 @@ class Tabled(Still):
 
 
 def test_numpy_values_become_plain_ones():
-    assert Tabled(np.arange(3), np.float32(0.5)).identity == {"class": "Tabled", "version": "1", "table": [0, 1, 2], "weight": 0.5}
+    tabled = Tabled(np.arange(3), np.float32(0.5))
+    assert tabled.identity == {"class": "Tabled", "version": "1", "table": [0, 1, 2], "weight": 0.5}

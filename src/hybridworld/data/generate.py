@@ -30,6 +30,7 @@ from hybridworld.physics.threads import thread_limit
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SPARE = 1.02  # of the bytes, for metadata
+PATIENCE = 15.0  # seconds for an estimate
 PAGE, CHUNK = mmap.PAGESIZE, 2**24
 
 
@@ -106,18 +107,23 @@ def check_room(plan: Plan, root: Path) -> None:
 
 
 def estimate_seconds(plan: Plan, workers: int) -> float:
-    """About how long the plan takes, from one trajectory of each of its splits (state vectors: from a batch)."""
+    """About how long the plan takes, from one trajectory of each of its splits (state vectors: from a batch).
+
+    A slow solver is timed until PATIENCE is over; the other splits then count like those before.
+    """
     environment, spec = plan.environment, plan.environment.spec
     count = 1 if spec.grid else 64
-    make = {split: Shard(spec.name, split, 0, 0, count) for split in plan.counts}
-    record_shard(environment, next(iter(make.values())))  # compiles on the first run
-    seconds = 0.0
+    first = environment.initial(next(iter(plan.counts)), 0)
+    environment.solve(first.state, 1, first.params)  # compiles on the first run
+    spent = timed = seconds = 0.0
     with thread_limit(1):
-        for split, shard in make.items():
-            began = time.perf_counter()
-            record_shard(environment, shard)
-            seconds += (time.perf_counter() - began) * plan.counts[split] / count
-    return seconds / workers
+        for split, wanted in plan.counts.items():
+            if spent < PATIENCE:
+                began = time.perf_counter()
+                record_shard(environment, Shard(spec.name, split, 0, 0, count))
+                each = time.perf_counter() - began
+                spent, timed, seconds = spent + each, timed + wanted, seconds + each * wanted / count
+    return seconds / timed * sum(plan.counts.values()) / workers
 
 
 _memory = threading.local()  # what a worker uses again for each shard: new memory of that size costs as much as the solver

@@ -10,6 +10,7 @@ from typing import Any, Self
 from hybridworld.data.atomic import write_atomically
 from hybridworld.data.plan import Plan, Shard
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import difference
 
 FILE = "manifest.json"
 FORMAT = 2
@@ -64,18 +65,19 @@ class Manifest:
     def check_fits(self, plan: Plan, root: Path) -> None:
         """Raise unless a run of this plan may go on in that directory."""
         wanted = Manifest.of(plan)
-        pairs = {
-            name.replace("_", " "): (getattr(self, name), getattr(wanted, name))
-            for name in ("system", "solver_version", "dtype", "frames", "grid", "shard_size")
-        }
-        if self.identity:
-            names = [*self.identity, *(name for name in wanted.identity if name not in self.identity)]
-            pairs |= {f"solver's {name}": (self.identity.get(name), wanted.identity.get(name)) for name in names}
-        for name, (here, there) in pairs.items():
+        for name in ("system", "solver_version", "dtype", "frames", "grid", "shard_size"):
+            here, there = getattr(self, name), getattr(wanted, name)
             if here != there:
                 raise InvalidInput(
-                    f"{root} already holds a dataset with {name} {here}, and this run has {there}: choose another folder."
+                    f"{root} already holds a dataset with {name.replace('_', ' ')} {here}, and this run has {there}: "
+                    "choose another folder."
                 )
+        found = difference(self.identity, wanted.identity)
+        if found:
+            name, here, there = found
+            raise InvalidInput(
+                f"{root} already holds a dataset of a solver with {name} {here}, and this run has {there}: choose another folder."
+            )
         planned = {str(shard.path): shard for shard in plan.shards}
         for path, entry in self.shards.items():
             if entry["split"] in plan.counts and (path not in planned or entry["count"] > planned[path].count):

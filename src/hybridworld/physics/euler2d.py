@@ -22,6 +22,7 @@ Scheme: unsplit first-order finite volumes with HLL fluxes,
 """
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from hybridworld.physics.threads import over_trajectories
 
 GAMMA = 1.4
 AMBIENT_PRESSURE = 1e-5
+LARGEST_CFL = 0.8
 
 QUADRANTS = {  # (rho, u, v, p) top-right, top-left, bottom-left, bottom-right
     "SR3": ((1.5, 0, 0, 1.5), (0.5323, 1.206, 0, 0.3), (0.138, 1.206, 1.206, 0.029), (0.5323, 0, 1.206, 0.3)),
@@ -132,8 +134,13 @@ class Euler2D(Environment):
     def symmetries(self) -> tuple[Symmetry, ...]:
         return square_symmetries(swap=self.grid[0] == self.grid[1])
 
-    def halved_step(self) -> tuple[Environment, int]:
-        return replace(self, frame_step=self.frame_step / 2, cfl=self.cfl / 2), 2  # small grids take one substep per frame
+    def with_steps(self, factor: float) -> tuple[Environment, float] | None:
+        if self.cfl / factor > LARGEST_CFL:
+            return None
+        return replace(self, frame_step=self.frame_step / factor, cfl=self.cfl / factor), factor  # a frame may be one substep
+
+    def refined(self, factor: int) -> tuple[Environment, int]:
+        return self.resized(tuple(factor * cells for cells in self.grid)), 1  # the CFL condition sets the step
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         regime, kind = self.spec.regime(split), self.spec.draw_kind(rng, split)
@@ -209,7 +216,8 @@ class Euler2D(Environment):
             final = advance(answer[index], frames, self.frame_step, dx, dy, GAMMA, self.cfl, threads, room)
             answer[index] = np.nan if final is None else final
 
-        over_trajectories(work, len(states), frames * states[0, 0].size)
+        substeps = ceil(self.frame_step / (self.cfl * min(dx, dy)))  # per frame, about
+        over_trajectories(work, len(states), frames * substeps * states[0, 0].size)
         return answer
 
     def advance_numpy(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
