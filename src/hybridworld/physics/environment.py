@@ -101,6 +101,10 @@ class Environment(ABC):
         found = fine.with_steps(factor)
         return (fine, 1) if found is None else (found[0], int(found[1]))
 
+    def variants(self) -> "Mapping[str, Environment]":
+        """Other schemes for the same states and frames, by name, that a benchmark shall run as rivals."""
+        return {}
+
     def check_physical(self, states: np.ndarray) -> None:
         """Raise `InvalidInput` where a finite state (batch, ...) cannot exist, say by a negative density."""
 
