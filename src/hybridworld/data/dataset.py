@@ -34,7 +34,7 @@ class Dataset:
             file.check_like(every[0])
         known = [file for split, group in files.items() if REGIMES.get(split, "id") == "id" for file in group] or every
         self.spec = _with_observed_ranges(every[0].spec, np.concatenate([file.params for file in known]))
-        self.ignored = every[0].ignored
+        self.ignored, self.identity = every[0].ignored, every[0].identity
         self._splits = {split: Split(self.spec, group) for split, group in files.items()}
 
     @property

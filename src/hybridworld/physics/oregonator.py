@@ -118,8 +118,8 @@ class Oregonator(Environment):
             "laptop": {"training": {"samples": 60, "validation": 8}},  # four times the cells of Euler
         }
 
-    def halved_step(self) -> tuple[Environment, int]:
-        return replace(self, frame_step=self.frame_step / 2), 2
+    def with_steps(self, factor: float) -> tuple[Environment, float]:
+        return replace(self, frame_step=self.frame_step / factor), factor
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         """Out of distribution a third shifts f only, a third eps only, a third both."""
