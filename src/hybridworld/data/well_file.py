@@ -84,6 +84,12 @@ class WellFile:
                 first = f"{other.path.parent.name}/{other.path.name}"
                 raise InvalidInput(f"{self.path}: {what} {_shown(here)}, but {_shown(there)} in {first}.")
 
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of initial state of each trajectory; none where the file does not tell."""
+        with h5py.File(self.path) as file:
+            return [name.decode() for name in file["origin/kind"][:]] if "origin/kind" in file else []
+
     def fill(self, out: np.ndarray, row: int, frame: int | slice) -> None:
         """Put one state into out (channels, *grid), or with slice(None) all of them into out (frames, channels, *grid)."""
         frames = out.shape[: out.ndim - len(self.spec.shape)]
