@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
-from tests.evaluate.coverage_of_intervals import SIZES, WORLDS, World, coverage, table
+from tests.evaluate.coverage_of_intervals import WORLDS, World, coverage, measured, table
 
 from hybridworld.evaluate.intervals import Interval, mean_interval, ratio_interval, share_interval
 from hybridworld.evaluate.metrics import (
@@ -56,14 +56,12 @@ def test_answers_of_one_trajectory_count_as_one():
 
 @pytest.mark.slow
 def test_the_table_of_coverage():
-    """About 20 minutes. An error of a spread of 1.5 is beyond what 24 trajectories can tell: its mean is left out."""
-    print(table())
-    for name, world in WORLDS.items():
-        for size, repeats in zip(SIZES, (2000, 1000, 500), strict=True):
-            found = coverage(world, size, repeats)
-            if world.spread > 1:
-                del found["mean"]
-            assert all(share > 0.91 for share in found.values()), (name, size, found)
+    """Minutes. The mean of errors of a spread of 1.5 is beyond what 24 trajectories can tell."""
+    rows = measured((2000, 1000, 500))
+    print(table(rows))
+    for name, size, found in rows:
+        floors = {each: 0.87 if each == "mean" and WORLDS[name].spread > 1 else 0.91 for each in found}
+        assert all(share > floors[each] for each, share in found.items()), (name, size, found)
 
 
 # Against closed forms, and at the edges.
