@@ -184,9 +184,9 @@ class Cell:
 
 def judge_cell(surrogate: Surrogate, signals: Sequence[TrustSignal], source: Split, batch: Batch) -> Cell:
     """Ask every signal about the same pairs, which `evaluation_pairs` drew: trajectories in turn."""
-    groups = np.arange(len(batch.states)) % source.count
-    kinds = np.array(source.kinds)[groups] if len(set(source.kinds)) > 1 else None
-    return Cell({signal.name: judge(surrogate, signal, batch) for signal in signals}, groups, kinds)
+    groups, kinds = np.arange(len(batch.states)) % source.count, np.array(source.kinds)
+    judged = {signal.name: judge(surrogate, signal, batch) for signal in signals}
+    return Cell(judged, groups, kinds[groups] if len(np.unique(kinds)) > 1 else None)
 
 
 def mode2_of(cell: Cell, name: str, threshold: float, q: float) -> dict[str, Any]:
