@@ -36,9 +36,9 @@ class DensityGuard:
     """Distance of the network's features from those of its training data:   sqrt((f - μ)ᵀ Σ⁻¹ (f - μ)), per cell.
 
     f is what enters the last layer; μ and Σ are its mean and covariance over training pairs of a similar horizon, so the
-    distance is the negative logarithm of a Gaussian density, up to its form (Mahalanobis; Lee et al. 2018). Guards that watch
-    latent features in this way ship with NVIDIA PhysicsNeMo. On validation data of Ball 3D it ranks errors as well as the
-    distance to the nearest neighbours does, stores no features, and gives a map at the price of a matrix product.
+    distance falls as a Gaussian density of the features rises (Mahalanobis; Lee et al. 2018). NVIDIA PhysicsNeMo ships a guard
+    that watches a model's latent features, too. On validation data of Ball 3D this distance ranks errors at least as well as
+    that to the nearest neighbours; it stores no features, and gives a map at the price of a matrix product.
     """
 
     name = "density guard"
