@@ -5,12 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PIL import Image
-from typer.testing import CliRunner
-
-from hybridworld.app.cli import app
-from hybridworld.app.reproduction import parse_models, parse_scales, reason_to_skip
-from hybridworld.errors import InvalidInput
 from hybridworld.evaluate.reproduce import paper
 from hybridworld.evaluate.reproduce import study as study_module
 from hybridworld.evaluate.reproduce.chains import solved_or_nan
@@ -21,6 +15,12 @@ from hybridworld.evaluate.reproduce.scales import setting
 from hybridworld.evaluate.reproduce.study import STEP, Study, fresh_pairs
 from hybridworld.evaluate.reproduce.verdicts import ELSEWHERE, RULES, all_verdicts, judge
 from hybridworld.evaluate.reproduce.visual import steepness
+from PIL import Image
+from typer.testing import CliRunner
+
+from hybridworld.app.cli import app
+from hybridworld.app.reproduction import parse_models, parse_scales, reason_to_skip
+from hybridworld.errors import InvalidInput
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 

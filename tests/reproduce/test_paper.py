@@ -5,7 +5,6 @@ from itertools import pairwise
 from statistics import mean, median
 
 import pytest
-
 from hybridworld.evaluate.reproduce import claims, paper
 from hybridworld.evaluate.reproduce.claims import INCONSISTENCIES
 from hybridworld.evaluate.reproduce.paper import AUROC, BASELINES, CROSS_SEED, CUTS, HORIZONS, SPLITS, SYSTEMS
