@@ -30,9 +30,9 @@ from hybridworld.reproduce.rules import (
 )
 from hybridworld.reproduce.study import Gated, Study
 
-PRICED = {"mode 1": 4, "mode 2": 4}
-MOST = 8
-"""States whose answers are timed; what a network takes hardly depends on the state, so fewer are enough."""
+PRICED = {True: {MODE_1: 4, MODE_2: 4}, False: {}}
+MOST = {True: 8, False: 12}
+"""States whose answers are timed, of fields and of state vectors; a network on fields is slow, but always equally slow."""
 SOLVERS: dict[str, Quantity] = {"compiled solver": COMPILED, "NumPy twin": TWIN}
 
 Prices = dict[str, list[float]]
@@ -162,8 +162,8 @@ def price_of(study: Study, horizon: int) -> Prices:
 def prices(study: Study, horizon: int) -> Prices:
     """One state at a time, the same states at each horizon: medians of calls that take turns, after a warm-up."""
     env, model = study.environment, study.hybrid()
-    batch = study.pairs("test", study.ladder)[LONGEST]
-    starts = Starts(batch.states[:MOST].astype(float), batch.params[:MOST].astype(float))
+    batch, grid = study.pairs("test", study.ladder)[LONGEST], bool(env.spec.grid)
+    starts = Starts(batch.states[: MOST[grid]].astype(float), batch.params[: MOST[grid]].astype(float))
 
     def gated(states: np.ndarray, horizon: int, params: np.ndarray) -> tuple[np.ndarray, None]:
         return model.predict(states, horizon, params, mode=2, threshold=np.inf).state, None
@@ -175,5 +175,5 @@ def prices(study: Study, horizon: int) -> Prices:
     ]
     if has_twin(env):
         ways.append(Method("NumPy twin", "twin", "", twin_answer(env)))
-    looks = {way: look_at(way, starts.part(0, PRICED.get(way.name, MOST)), horizon) for way in ways}
+    looks = {way: look_at(way, starts.part(0, PRICED[grid].get(way.name, MOST[grid])), horizon) for way in ways}
     return {way.name: (1e3 * took).tolist() for way, took in times_alone(looks, starts, horizon).items()}

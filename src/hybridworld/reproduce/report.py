@@ -98,7 +98,7 @@ FEW, MANY = paper.AUROC_TEXT.pairs.low, paper.AUROC_TEXT.pairs.high
 RESULTS = f"""Pairs are fresh: one per trajectory and horizon, from trajectories that no training has seen; the validation
 MSE of trainings, and the ablations that are judged by it, are those of training. Numbers in parentheses are 95 % intervals: by
 the bootstrap over trajectories, over seeds and over timed states by Student's t, of deviations over seeds by chi-square, of
-shares by Clopper and Pearson. RMSE is that of normalised states, averaged over trajectories. Mode 2 (`frozen threshold`) is the
-deployed model with thresholds from validation data; `matched q` sets them on the data that is judged, as the paper does
-({FEW:g} to {MANY:g} pairs per cell there). Blind deferral of a share cuts that share, on average; it runs no error map, and no network
-where it defers."""
+shares by Clopper and Pearson. RMSE is that of normalised states, averaged over trajectories. Mode 2 (`frozen threshold`) is
+the deployed model with thresholds from validation data; `matched q` sets them on the data that is judged, as the paper does
+({FEW:g} to {MANY:g} pairs per cell there). Blind deferral of a share cuts that share, on average; it runs no error map, and no
+network where it defers."""

@@ -39,19 +39,26 @@ class Verdict:
 
     @property
     def found(self) -> str:
-        """All parts in words, with the claim's note."""
-        if len(self.parts) == 1:
-            return " ".join(filter(None, (_sentence(self.parts[0].found), self.claim.note)))
-        parts = (f"{each.name}: *{each.status}*, {each.found}" for each in self.parts)
-        return " ".join(filter(None, (_sentence("; ".join(parts)), self.claim.note)))
+        """All parts in words, alike ones together, with the claim's note."""
+        alike: dict[tuple[str, str], list[str]] = {}
+        for each in self.parts:
+            alike.setdefault((each.status, each.found), []).append(each.name)
+        several = len(self.parts) > 1
+        told = [
+            f"{', '.join(filter(None, names))}: {f'*{status}*, ' if several else ''}{found}"
+            for (status, found), names in alike.items()
+            if found
+        ]
+        text = "; ".join(each.removeprefix(": ") for each in told)
+        return " ".join(filter(None, (f"{text}." if text else "", self.claim.note)))
 
 
 def obstacle(claim: Claim, system: str, network: Network | None) -> str:
     """Why a system cannot judge the claim; empty: it can."""
     if network is None:
-        return f"{system} was not measured"
+        return "not measured"
     if network.scale == "smoke":
-        return f"{system} was measured at scale smoke, which is other data"
+        return "measured at scale smoke, which is other data"
     if claim.recipe:
         return "" if network.recipe else f"{network.name} was not trained by the paper's recipe"
     published = paper.DATASETS[system].val_mse
@@ -66,7 +73,7 @@ def judge(claim: Claim, rows: Sequence[Row], networks: Mapping[str, Network]) ->
         return Verdict(claim, "not comparable", (Part("", "not comparable", ""),))
     own = {system: [row for row in rows if row.system == system] for system in claim.systems}
     reasons = {
-        system: obstacle(claim, system, networks.get(system)) or ("" if own[system] else f"{system} was not measured")
+        system: obstacle(claim, system, networks.get(system)) or ("" if own[system] else "not measured")
         for system in claim.systems
     }
     usable = [system for system in claim.systems if not reasons[system]]
@@ -92,7 +99,3 @@ def all_verdicts(results: Mapping[str, Sequence[Row]], networks: Mapping[str, Ne
 
 def _named(part: Part, system: str) -> Part:
     return replace(part, name=f"{system}, {part.name}" if part.name else system)
-
-
-def _sentence(text: str) -> str:
-    return f"{text}." if text else ""
