@@ -13,10 +13,10 @@ import numpy as np
 
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.errors import HybridWorldError
-from hybridworld.evaluate.metrics import mean_interval
+from hybridworld.evaluate.intervals import LOG, mean_interval, ratio_interval
 from hybridworld.evaluate.worth.contenders import Starts
 from hybridworld.reproduce import paper
-from hybridworld.reproduce.intervals import auroc_of_labels, means_ratio, share_of
+from hybridworld.reproduce.intervals import auroc_of_labels, share_of
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.rules import FAILED, LONGEST, MODE_1, MODE_2, ORACLE, RANDOM
 from hybridworld.reproduce.study import Study, rmse_of
@@ -74,7 +74,7 @@ def failures(system: str, chains: Chains) -> list[Row]:
     failed = ~whole
     rows = []
     if whole.any():
-        rows.append(Row("growth", MODE_1, *place, means_ratio(last[whole], first[whole])))
+        rows.append(Row("growth", MODE_1, *place, ratio_interval(last[whole], first[whole], scale=LOG)))
         failed = ~whole | (last >= FAR * np.median(last[whole]))
     rows.append(Row("failed", MODE_1, *place, share_of(int(failed.sum()), len(failed))))
     scores = np.nan_to_num(np.nanmean(chains.scores, axis=1), nan=np.inf)

@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from hybridworld.evaluate.metrics import Interval, cut_interval, mean_interval
+from hybridworld.evaluate.intervals import Interval, mean_interval, share_interval
+from hybridworld.evaluate.metrics import cut_interval
 from hybridworld.evaluate.worth.contenders import Method, Starts, has_twin, solver_answer, surrogate_answer, twin_answer
 from hybridworld.evaluate.worth.measure import look_at, times_alone
 from hybridworld.reproduce import paper
-from hybridworld.reproduce.intervals import bare, cut_from, geometric_mean, ratio_over_runs, share_of, sum_of
+from hybridworld.reproduce.intervals import bare, cut_from, geometric_mean, ratio_over_runs, sum_of
 from hybridworld.reproduce.ranking import auroc_of
 from hybridworld.reproduce.rows import Quantity, Row
 from hybridworld.reproduce.rules import (
@@ -70,7 +71,7 @@ def cuts_at(study: Study, split: str, horizon: int, q: float, place: float) -> l
 
 def deferral_of(gated: Gated) -> Interval:
     """The share that went to the solver."""
-    return share_of(int(gated.deferred.sum()), len(gated.deferred))
+    return share_interval(gated.deferred)
 
 
 def mode2(study: Study) -> list[Row]:

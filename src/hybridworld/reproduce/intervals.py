@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import beta, chi2, norm, t
 
-from hybridworld.evaluate.metrics import Interval, bootstrap_weights, weighted_auroc
+from hybridworld.evaluate.intervals import Interval, bootstrap_weights, ratio_interval
+from hybridworld.evaluate.metrics import weighted_auroc
 
 LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2
@@ -104,34 +105,30 @@ def correlation_of(value: float, count: int) -> Interval:
     return Interval(value, float(np.tanh(inside - half)), float(np.tanh(inside + half)))
 
 
-def means_ratio(after: np.ndarray, before: np.ndarray, draws: int = DRAWS, seed: int = 0) -> Interval:
-    """mean(after) / mean(before) over the same trajectories, by the bootstrap over trajectories."""
-    weights = bootstrap_weights(np.arange(len(before)), draws, seed)
-    found = (weights @ after) / np.maximum(weights @ before, 1e-30)
-    low, high = np.percentile(found, (100 * TAIL, 100 * (1 - TAIL)))
-    return Interval(float(after.mean() / max(before.mean(), 1e-30)), float(low), float(high))
-
-
 def cut_from(before: np.ndarray, after: np.ndarray) -> Interval:
     """The share of the mean error that mode 2 takes away: errors of the same trajectories before and after."""
-    value, low, high = means_ratio(after, before)
-    return Interval(1 - value, 1 - high, 1 - low)
+    return ratio_interval(before - after, before)
 
 
 def mean_auroc_lead(
     own: Sequence[np.ndarray], other: Sequence[np.ndarray], errors: Sequence[np.ndarray], draws: int = DRAWS, seed: int = 0
 ) -> Interval:
-    """The mean over cells of AUROC(own) - AUROC(other): trajectories are drawn once for all cells and both signals."""
+    """The mean over cells of AUROC(own) - AUROC(other): trajectories are drawn once for all cells and both signals.
+
+    The standard error is that of the bootstrap; Student's t has as many degrees of freedom as there are large errors, less one.
+    """
     each = np.arange(len(errors[0]))
-    weights = np.concatenate([np.ones((1, len(each)), int), bootstrap_weights(each, draws, seed)])
-    leads = []
+    weights = np.concatenate([np.ones((1, len(each))), bootstrap_weights(each, draws, seed)])
+    leads, fewest = [], len(each)
     for mine, rival, error in zip(own, other, errors, strict=True):
         large = error > np.quantile(error, 0.75)
+        fewest = min(fewest, int(large.sum()))
         leads.append(weighted_auroc(mine, large, weights) - weighted_auroc(rival, large, weights))
     value, *drawn = np.mean(leads, axis=0)
-    finite = np.array(drawn)[np.isfinite(drawn)]
-    low, high = np.percentile(finite, (100 * TAIL, 100 * (1 - TAIL))) if len(finite) else (np.nan, np.nan)
-    return Interval(float(value), float(low), float(high))
+    if fewest < 2 or not np.isfinite(value):
+        return bare(float(value))
+    half = float(t.ppf(1 - TAIL, fewest - 1) * np.nanstd(drawn, ddof=1))
+    return Interval(float(value), float(value) - half, float(value) + half)
 
 
 def auroc_of_labels(scores: np.ndarray, labels: np.ndarray, draws: int = 2_000, seed: int = 0) -> Interval:

@@ -11,9 +11,10 @@ from hybridworld.data.pairs import Batch, Pairs
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import HybridWorldError
 from hybridworld.evaluate.bench_trust import signal_makers
-from hybridworld.evaluate.metrics import Interval, aurc, auroc_at_tolerance, auroc_interval, excess_aurc, mean_interval
+from hybridworld.evaluate.intervals import Interval, mean_interval
+from hybridworld.evaluate.metrics import aurc, auroc_at_tolerance, auroc_interval, excess_aurc
 from hybridworld.reproduce import paper
-from hybridworld.reproduce.intervals import bare, deviation_of, geometric_mean, mean_auroc_lead, over_runs, sum_of
+from hybridworld.reproduce.intervals import bare, deviation_of, geometric_mean, mean_auroc_lead, over_runs
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.rules import BEYOND, LONGEST, RIVALS, STEP
 from hybridworld.reproduce.study import Cell, Study, rmse_of
@@ -28,23 +29,11 @@ BESIDE = ("symmetries", "input amplitude", "density guard")
 """Signals beyond the paper's, as far as `bench_trust.signal_makers` has them."""
 OF_VECTORS = (f"{STEP} + symmetries", "many splits", "many splits + symmetries")
 """Up to eleven passes, so they are measured where these are cheap."""
-FEWEST = 8
-"""Trajectories of a kind below which it has no AUROC of its own."""
 
 
-def auroc_of(scores: np.ndarray, cell: Cell) -> Interval:
-    """How well scores pick out the worst quarter of a cell; each pair is a trajectory of its own."""
-    return auroc_interval(scores, cell.rmse, np.arange(len(scores)))
-
-
-def auroc_within(scores: np.ndarray, cell: Cell, kinds: np.ndarray) -> Interval:
-    """The same among trajectories of one kind of initial state, mean over kinds by their share."""
-    groups = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)]
-    some = [rows for rows in groups if len(rows) >= FEWEST]
-    if not some:
-        return bare(float("nan"))
-    found = [auroc_interval(scores[rows], cell.rmse[rows], np.arange(len(rows))) for rows in some]
-    return sum_of(found, [len(rows) / sum(map(len, some)) for rows in some])
+def auroc_of(scores: np.ndarray, cell: Cell, kinds: np.ndarray | None = None) -> Interval:
+    """How well scores pick out the worst quarter of a cell, or of the trajectories of each kind, mean over kinds."""
+    return auroc_interval(scores, cell.rmse, kinds=kinds)
 
 
 def auroc(study: Study) -> list[Row]:
@@ -56,7 +45,7 @@ def auroc(study: Study) -> list[Row]:
             own, place = cell.scores[STEP], (study.system, split, h)
             rows.append(Row("auroc", STEP, *place, auroc_of(own, cell)))
             if study.environment.spec.kinds:
-                rows.append(Row("auroc within kinds", STEP, *place, auroc_within(own, cell, study.kinds(split))))
+                rows.append(Row("auroc within kinds", STEP, *place, auroc_of(own, cell, study.kinds(split))))
             rows.append(Row("auroc at a tolerance", STEP, *place, bare(auroc_at_tolerance(own, cell.rmse, TOLERANCE))))
             rows.append(Row("aurc", STEP, *place, bare(aurc(own, cell.rmse))))
             rows.append(Row("excess aurc", STEP, *place, bare(excess_aurc(own, cell.rmse))))
@@ -74,7 +63,7 @@ def baselines(study: Study) -> list[Row]:
     if study.environment.spec.kinds:
         own = {name: makers[name] for name in names if name in makers}
         rows += [
-            Row("auroc within kinds", name, study.system, "test", h, auroc_within(scores, cell, study.kinds("test")))
+            Row("auroc within kinds", name, study.system, "test", h, auroc_of(scores, cell, study.kinds("test")))
             for h, cell in ((h, study.cell("test", h, own)) for h in horizons)
             for name, scores in cell.scores.items()
         ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybridworld.data.provenance import footnote
-from hybridworld.evaluate.metrics import Interval
+from hybridworld.evaluate.intervals import Interval
 from hybridworld.reproduce import paper
 from hybridworld.reproduce.claims import claims_of
 from hybridworld.reproduce.entries import Entry

@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from hybridworld.data.pairs import Batch
-from hybridworld.evaluate.metrics import Interval, mean_interval
+from hybridworld.evaluate.intervals import Interval, mean_interval
 from hybridworld.evaluate.proofs import Proof
 from hybridworld.reproduce.intervals import bare, correlation_of
 from hybridworld.reproduce.rows import Quantity, Row
