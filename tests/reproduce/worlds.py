@@ -23,7 +23,8 @@ from hybridworld.reproduce.intervals import (
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.rules import COMPILED, MODE_1, MODE_2, STEP, TWIN
 
-POOL = 200
+POOL, FEW = 200, 10
+"""Independent cells of a kind; few are enough where they do not decide."""
 
 
 def scores_for(p, large, rng):
@@ -42,24 +43,24 @@ def pairs(p, n, rng):
 @cache
 def aurocs(p, n):
     rng = np.random.default_rng([n, round(1000 * p)])
-    return [auroc_interval(*pairs(p, n, rng)) for _ in range(POOL if 0 < p < 1 else 20)]
+    return [auroc_interval(*pairs(p, n, rng)) for _ in range(POOL if 0 < p < 1 else FEW)]
 
 
 @cache
 def cuts(p, n, q):
     rng = np.random.default_rng([n, round(1000 * p), round(100 * q)])
-    return [cut_interval(*pairs(p, n, rng), q) for _ in range(POOL if 0 < p < 1 else 20)]
+    return [cut_interval(*pairs(p, n, rng), q) for _ in range(POOL if 0 < p < 1 and q in (0.5, 0.75) else FEW)]
 
 
 @cache
 def leads(own, other, n):
     """Of one signal over another, on the same errors."""
     rng, found = np.random.default_rng([n, round(1000 * own), round(1000 * other)]), []
-    for _ in range(POOL):
+    for _ in range(POOL if own == other == 0.8 else FEW):
         errors = np.exp(rng.normal(size=n))
         large = errors > np.quantile(errors, 0.75)
         mine, rival = (errors if p == 1 else -errors if p == 0 else scores_for(p, large, rng) for p in (own, other))
-        found.append(mean_auroc_lead([mine], [rival], [errors], draws=60 if n > 100 else 300))
+        found.append(mean_auroc_lead([mine], [rival], [errors], draws=40 if n > 100 else 200))
     return found
 
 
@@ -99,14 +100,15 @@ class Case:
     rows: Callable[[str, Draw, str], list[Row]]
     """(world, draw, system) -> rows."""
     expected: dict[str, tuple[str, str]]
-    """World -> verdicts; `open` is anything but confirmed."""
+    """World -> verdicts; `open` is anything but confirmed. A claim that is true may get `any` from few pairs."""
     false: tuple[str, ...]
     """Worlds in which the claim is false, or just at its bound."""
     half: str = "not comparable"
-    """The verdict when half of the rows of the first world are missing."""
+    """The verdict when half of the rows are missing, of a world in which the claim is true."""
 
 
-NOT, YES, OPEN, UNSURE, NEVER = "not confirmed", "confirmed", "open", "cannot tell", "not comparable"
+NOT, YES, UNSURE, NEVER = "not confirmed", "confirmed", "cannot tell", "not comparable"
+OPEN, ANY = "open", "any"
 FAR_16 = ("ball3d", "ood-far", 16)
 
 
@@ -180,8 +182,8 @@ def spread_rows(world, draw, system):
     """Cells that depend on each other entirely: the worst case."""
     deviation = {"true": 0.0005, "false": 0.5, "bound": 0.025}[world]
     values = (0.8 + deviation * draw.rng().normal(size=3)).tolist()
-    cells = [(split, h) for split in paper.SPLITS for h in paper.HORIZONS]
-    return [Row("deviation of the auroc", STEP, system, split, h, deviation_of(values)) for split, h in cells]
+    cells, found = [(split, h) for split in paper.SPLITS for h in paper.HORIZONS], deviation_of(values)
+    return [Row("deviation of the auroc", STEP, system, split, h, found) for split, h in cells]
 
 
 def beyond(world, system, split, h):
@@ -418,14 +420,14 @@ def probe_rows(world, draw, system):
 def map_rows(world, draw, system):
     mean = {"true": 0.8, "false": 0.1, "bound": 0.5}[world]
     values = mean + 0.2 * draw.rng().normal(size=draw.n)
-    return [Row("rank correlation", rules.MAP, system, "test", 64, mean_interval(values))]
+    return [Row("rank correlation", rules.MAP, system, "test", 64, mean_interval(values, draws=100))]
 
 
 def steep_rows(world, draw, system):
     rows = []
     for k, h in enumerate(rules.SWEPT):
         mean = {"true": 0.3, "false": -0.3, "bound": 0.0 if h == 2 else 0.3}[world]
-        found = mean_interval(mean + 0.2 * draw.rng(k).normal(size=draw.n))
+        found = mean_interval(mean + 0.2 * draw.rng(k).normal(size=draw.n), draws=100)
         rows.append(Row("rank correlation lead", rules.STEEPNESS, system, "test", h, found))
     return rows
 
@@ -438,7 +440,7 @@ def bounded_rows(world, draw, system):
     lost = {"lost": 1, "all lost": draw.n}.get(world, 0)
     rows = [Row("lost", MODE_1, system, "test", 8, share_of(lost, draw.n))]
     if world != "all lost":
-        rows.append(Row("growth", MODE_1, system, "test", 8, ratio_interval(growth * last, first, scale=LOG)))
+        rows.append(Row("growth", MODE_1, system, "test", 8, ratio_interval(growth * last, first, scale=LOG, draws=100)))
     return rows
 
 
@@ -449,16 +451,16 @@ def bimodal_rows(world, draw, system):
     scores = rng.normal(size=draw.n) + (0 if world == "blind" else 5) * failed
     return [
         Row("failed", MODE_1, system, "test", 8, share_of(int(failed.sum()), draw.n)),
-        Row("auroc", rules.FAILED, system, "test", 8, auroc_of_labels(scores, failed, draws=200 if draw.n < 100 else 60)),
+        Row("auroc", rules.FAILED, system, "test", 8, auroc_of_labels(scores, failed, draws=100)),
     ]
 
 
 PLAIN = {"noise": (OPEN, OPEN), "anti": (NOT, NOT), "perfect": (YES, YES)}
 SIMPLE = {"true": (YES, YES), "false": (NOT, NOT)}
-TRUE_FALSE = ("false", "bound")
+BOUND = ("bound",)
 
 CASES = {
-    **{f"trains-{system}": Case(train_rows, SIMPLE, TRUE_FALSE, half=UNSURE) for system in paper.SYSTEMS},
+    **{f"trains-{system}": Case(train_rows, SIMPLE, BOUND, half=UNSURE) for system in paper.SYSTEMS},
     "auroc-above-chance": Case(grid(below_in(TWO, 0.5)), PLAIN, ("noise", "anti", "barely")),
     "auroc-median": Case(
         grid(plain_or(lambda world, system, split, h: MEDIANS[system] - rules.ROUNDING)),
@@ -483,7 +485,7 @@ CASES = {
     "cross-seed-failure": Case(
         seed_rows, {"noise": (OPEN, OPEN), "perfect": (NOT, NOT), "claimed": (OPEN, YES)}, ("noise", "perfect", "barely"),
     ),
-    "cross-seed-spread": Case(spread_rows, SIMPLE, TRUE_FALSE),
+    "cross-seed-spread": Case(spread_rows, SIMPLE, BOUND),
     **{
         f"beyond-{system}": Case(
             grid(plain_or(beyond), rules.BEYOND[system]),
@@ -503,56 +505,56 @@ CASES = {
     ),
     "energy-below-step-doubling": Case(energy_rows, PLAIN, ("noise", "anti", "barely")),
     "momentum-at-chance": Case(
-        momentum_rows, {"noise": (UNSURE, YES), "anti": (NOT, NOT), "perfect": (NOT, NOT)}, ("anti", "perfect", "barely"),
+        momentum_rows, {"noise": (ANY, YES), "anti": (NOT, NOT), "perfect": (NOT, NOT)}, ("anti", "perfect", "barely"),
     ),
     "richardson-auroc": Case(
-        richardson_rows, {"claimed": (UNSURE, YES), "noise": (OPEN, OPEN), "anti": (NOT, NOT), "perfect": (NOT, NOT)},
+        richardson_rows, {"claimed": (UNSURE, YES), "noise": (OPEN, OPEN), "anti": (OPEN, NOT), "perfect": (NOT, NOT)},
         ("noise", "anti", "perfect", "short", "late"),
     ),
-    "richardson-cost": Case(cost_rows, SIMPLE, TRUE_FALSE),
-    "spatial-alignment": Case(map_rows, SIMPLE, TRUE_FALSE),
-    "spatial-selectivity": Case(steep_rows, SIMPLE, TRUE_FALSE),
+    "richardson-cost": Case(cost_rows, SIMPLE, BOUND),
+    "spatial-alignment": Case(map_rows, SIMPLE, BOUND),
+    "spatial-selectivity": Case(steep_rows, SIMPLE, BOUND),
     **{
-        f"mode1-{system}": Case(speed_rows(MODE_1, lambda name: paper.SPEEDUP[name].cpu / 2), SIMPLE, TRUE_FALSE)
+        f"mode1-{system}": Case(speed_rows(MODE_1, lambda name: paper.SPEEDUP[name].cpu / 2), SIMPLE, BOUND)
         for system in ("oregonator", "euler2d")
     },
-    "mode1-ball3d": Case(slow_rows, {"true": (NEVER, NEVER), "false": (NOT, NOT)}, TRUE_FALSE),
+    "mode1-ball3d": Case(slow_rows, {"true": (NEVER, NEVER), "false": (NOT, NOT)}, BOUND),
     "mode1-cost-flat": Case(
         flat_rows, {"true": (YES, YES), "surrogate grows": (NOT, NOT), "solver is flat": (NOT, NOT)},
-        ("surrogate grows", "solver is flat", "bound"),
+        BOUND,
     ),
-    "mode2-cut": Case(cut_rows, SIMPLE, TRUE_FALSE),
-    "mode2-speedup": Case(speed_rows(MODE_2, lambda name: 2.0), SIMPLE, TRUE_FALSE),
+    "mode2-cut": Case(cut_rows, SIMPLE, BOUND),
+    "mode2-speedup": Case(speed_rows(MODE_2, lambda name: 2.0), SIMPLE, BOUND),
     "mode2-above-random": Case(blind_rows(paper.HORIZONS, lambda h: 0.75), PLAIN, ("noise", "anti", "barely")),
-    "mode2-median-gaps": Case(gap_rows, SIMPLE, TRUE_FALSE),
-    "mode2-largest": Case(largest_rows, SIMPLE, TRUE_FALSE),
+    "mode2-median-gaps": Case(gap_rows, SIMPLE, BOUND),
+    "mode2-largest": Case(largest_rows, SIMPLE, BOUND),
     "mode2-follows-auroc": Case(
-        follow_rows, {"claimed": (UNSURE, YES), "noise": (NOT, NOT), "apart": (NOT, NOT)}, ("noise", "apart", "barely"),
+        follow_rows, {"claimed": (UNSURE, YES), "noise": (OPEN, NOT), "apart": (NOT, NOT)}, ("noise", "apart", "barely"),
     ),
     "q-above-random": Case(blind_rows(paper.Q_VALUES, lambda q: q), PLAIN, ("noise", "anti", "barely")),
-    "q-ranges": Case(range_rows, SIMPLE, TRUE_FALSE),
+    "q-ranges": Case(range_rows, SIMPLE, BOUND),
     "self-consistency-collapse": Case(
         collapse_rows, {"true": (YES, YES), "loss stays": (NOT, NOT), "mse falls": (NOT, NOT)},
-        ("loss stays", "mse falls", "bound"),
+        BOUND,
     ),
     "single-horizon-worse": Case(
         ratio_rows(rules.SINGLE, 64, {
             "true": 10.0, "false": 0.8, "bound": lambda system: (1 + paper.SINGLE_HORIZON[system].ratio) / 2,
-        }), SIMPLE, TRUE_FALSE,
+        }), SIMPLE, BOUND,
     ),
     "single-horizon-probe": Case(
-        probe_rows, {"noise": (UNSURE, YES), "anti": (YES, YES), "perfect": (NOT, NOT)}, ("perfect", "barely"),
+        probe_rows, {"noise": (ANY, YES), "anti": (YES, YES), "perfect": (NOT, NOT)}, ("perfect", "barely"),
     ),
-    "dagger-alone": Case(ratio_rows("DAgger", 1.0, {"true": 9.0, "false": 1.5, "bound": 3.0}), SIMPLE, TRUE_FALSE),
+    "dagger-alone": Case(ratio_rows("DAgger", 1.0, {"true": 9.0, "false": 1.5, "bound": 3.0}), SIMPLE, BOUND),
     "dagger-sweet-spot": Case(
         dagger_rows, {"true": (YES, YES), "false": (NOT, NOT), "slightly better": (NOT, NOT), "noisy": (UNSURE, UNSURE)},
         ("false", "slightly better", "bound"),
     ),
     "rollout-bounded": Case(
-        bounded_rows, SIMPLE | {"lost": (NOT, NOT), "all lost": (NOT, NOT)}, ("false", "bound", "lost", "all lost"),
+        bounded_rows, SIMPLE | {"lost": (NOT, NOT), "all lost": (NOT, NOT)}, ("bound", "lost", "all lost"),
     ),
     "rollout-euler-bimodal": Case(
-        bimodal_rows, {"true": (OPEN, YES), "none fails": (NOT, NOT), "all lost": (NOT, NOT), "blind": (OPEN, OPEN)},
-        ("none fails", "all lost", "few", "blind"),
+        bimodal_rows, {"true": (ANY, YES), "none fails": (NOT, NOT), "all lost": (NOT, NOT), "blind": (OPEN, OPEN)},
+        ("few", "blind"),
     ),
 }  # fmt: skip

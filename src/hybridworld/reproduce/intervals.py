@@ -4,9 +4,10 @@ All are of 95 %. Ends that are not a number mean: there is a value, but nothing 
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
-from scipy.stats import beta, chi2, norm, t
+from scipy.stats import beta, chi2, norm, rankdata, t
 
 from hybridworld.evaluate.intervals import Interval, bootstrap_weights, ratio_interval
 from hybridworld.evaluate.metrics import weighted_auroc
@@ -23,9 +24,18 @@ def bare(value: float) -> Interval:
 
 def widened(found: Interval, looks: int) -> Interval:
     """The interval such that all of `looks` intervals hold together in 95 % of cases (Bonferroni, by normal quantiles)."""
-    factor = float(norm.ppf(1 - TAIL / looks) / norm.ppf(1 - TAIL))
-    value, low, high = found
+    factor, (value, low, high) = _width(looks) / _width(1), found
     return Interval(value, value - factor * (value - low), value + factor * (high - value))
+
+
+@cache
+def _width(looks: int) -> float:
+    return float(norm.ppf(1 - TAIL / looks))
+
+
+@cache
+def _student(freedom: int) -> float:
+    return float(t.ppf(1 - TAIL, freedom))
 
 
 def mean_of(found: Sequence[Interval]) -> Interval:
@@ -65,7 +75,7 @@ def over_runs(values: Sequence[float]) -> Interval:
     count, mean = len(values), float(np.mean(values))
     if count < 2:
         return bare(mean)
-    half = float(t.ppf(1 - TAIL, count - 1) * np.std(values, ddof=1) / np.sqrt(count))
+    half = float(_student(count - 1) * np.std(values, ddof=1) / np.sqrt(count))
     return Interval(mean, mean - half, mean + half)
 
 
@@ -127,7 +137,7 @@ def mean_auroc_lead(
     value, *drawn = np.mean(leads, axis=0)
     if fewest < 2 or not np.isfinite(value):
         return bare(float(value))
-    half = float(t.ppf(1 - TAIL, fewest - 1) * np.nanstd(drawn, ddof=1))
+    half = float(_student(fewest - 1) * np.nanstd(drawn, ddof=1))
     return Interval(float(value), float(value) - half, float(value) + half)
 
 
@@ -138,9 +148,13 @@ def auroc_of_labels(scores: np.ndarray, labels: np.ndarray, draws: int = 2_000, 
     """
     if labels.all() or not labels.any():
         return bare(float("nan"))
-    rng = np.random.default_rng(seed)
-    ones = np.ones((1, len(scores)))
-    value = float(weighted_auroc(scores, labels, ones)[0])
-    chance = [float(weighted_auroc(scores, rng.permutation(labels), ones)[0]) for _ in range(draws)]
-    reach = float(np.quantile(np.abs(np.array(chance) - 0.5), LEVEL, method="higher"))
+    ranks, hits = rankdata(scores), int(labels.sum())
+    lowest, wrong = hits * (hits + 1) / 2, hits * (len(scores) - hits)  # the smallest sum of ranks, and all pairs
+
+    def auroc(chosen: np.ndarray) -> np.ndarray:
+        return (chosen.sum(axis=-1) - lowest) / wrong
+
+    drawn = np.random.default_rng(seed).permuted(np.tile(ranks, (draws, 1)), axis=1)[:, :hits]
+    reach = float(np.quantile(np.abs(auroc(drawn) - 0.5), LEVEL, method="higher"))
+    value = float(auroc(ranks[labels]))
     return Interval(value, value - reach, value + reach)
