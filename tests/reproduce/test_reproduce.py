@@ -5,15 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hybridworld.evaluate.reproduce import paper
-from hybridworld.evaluate.reproduce import study as study_module
-from hybridworld.evaluate.reproduce.claims import CLAIMS
-from hybridworld.evaluate.reproduce.entries import ENTRIES, SYSTEMS, find_entries
-from hybridworld.evaluate.reproduce.measures import Row
-from hybridworld.evaluate.reproduce.scales import setting
-from hybridworld.evaluate.reproduce.study import STEP, Study
-from hybridworld.evaluate.reproduce.verdicts import all_verdicts, judge
-from hybridworld.evaluate.reproduce.visual import steepness
 from PIL import Image
 from typer.testing import CliRunner
 
