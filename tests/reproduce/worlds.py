@@ -529,7 +529,7 @@ CASES = {
     "mode2-median-gaps": Case(gap_rows, SIMPLE, BOUND),
     "mode2-largest": Case(largest_rows, SIMPLE, BOUND),
     "mode2-follows-auroc": Case(
-        follow_rows, {"claimed": (UNSURE, YES), "noise": (OPEN, NOT), "apart": (NOT, NOT)}, ("noise", "apart", "barely"),
+        follow_rows, {"claimed": (UNSURE, YES), "noise": (OPEN, NOT), "apart": (OPEN, NOT)}, ("noise", "apart", "barely"),
     ),
     "q-above-random": Case(blind_rows(paper.Q_VALUES, lambda q: q), PLAIN, ("noise", "anti", "barely")),
     "q-ranges": Case(range_rows, SIMPLE, BOUND),
@@ -554,7 +554,7 @@ CASES = {
         bounded_rows, SIMPLE | {"lost": (NOT, NOT), "all lost": (NOT, NOT)}, ("bound", "lost", "all lost"),
     ),
     "rollout-euler-bimodal": Case(
-        bimodal_rows, {"true": (ANY, YES), "none fails": (NOT, NOT), "all lost": (NOT, NOT), "blind": (OPEN, OPEN)},
+        bimodal_rows, {"true": (ANY, YES), "none fails": (OPEN, NOT), "all lost": (NOT, NOT), "blind": (OPEN, OPEN)},
         ("few", "blind"),
     ),
 }  # fmt: skip
