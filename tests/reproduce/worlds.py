@@ -295,12 +295,12 @@ def largest_rows(world, draw, system):
 
 
 def follow_rows(world, draw, system):
-    """As claimed: near and at chance in some cells of Ball 3D under shift; barely: one cell is near, and not at chance."""
+    """As claimed: near, and at chance, in some cells of Ball 3D under shift; barely: one more is near, and not at chance."""
     rows, k = [], 0
     for split in paper.SPLITS:
         for h in paper.HORIZONS:
             k += 1
-            near = world in ("noise",) or (world == "claimed" and system == "ball3d" and split != "test" and h >= 32)
+            near = world == "noise" or (world in ("claimed", "barely") and system == "ball3d" and split != "test" and h >= 32)
             cut, auroc = (0.25, 0.45) if near else (0.6, 0.9)
             if (world, system, split, h) == ("barely", "ball3d", "test", 8):
                 cut = paper.CUT_TEXT.floor + rules.NEAR
@@ -529,7 +529,8 @@ CASES = {
     "mode2-median-gaps": Case(gap_rows, SIMPLE, BOUND),
     "mode2-largest": Case(largest_rows, SIMPLE, BOUND),
     "mode2-follows-auroc": Case(
-        follow_rows, {"claimed": (UNSURE, YES), "noise": (OPEN, NOT), "apart": (OPEN, NOT)}, ("noise", "apart", "barely"),
+        follow_rows, {"claimed": (UNSURE, YES), "noise": (OPEN, NOT), "apart": (OPEN, NOT), "perfect": (OPEN, NOT)},
+        ("noise", "perfect", "barely"),
     ),
     "q-above-random": Case(blind_rows(paper.Q_VALUES, lambda q: q), PLAIN, ("noise", "anti", "barely")),
     "q-ranges": Case(range_rows, SIMPLE, BOUND),

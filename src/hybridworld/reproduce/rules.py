@@ -419,24 +419,34 @@ def largest_cut(rows: Sequence[Row]) -> Judged:
     return counted(gaps, low=0.0), text
 
 
-@simply
-def follows_auroc(rows: Sequence[Row]) -> Judged:
-    system, near, clash, sure = rows[0].system, 0, 0, 0
-    count = len(paper.SPLITS) * len(paper.HORIZONS)
-    for split in paper.SPLITS:
-        allowed = system == "ball3d" and split != "test"
-        for h in paper.HORIZONS:
-            cut, auroc = one(rows, "cut", MATCHED, split, h), one(rows, "auroc", STEP, split, h)
-            close, chance = (
-                [lies(widened(each, looks), high=bound) for looks in (1, 2 * count)]
-                for each, bound in ((cut, paper.CUT_TEXT.floor + NEAR), (auroc, CHANCE))
-            )
-            near += close[0] == "confirmed"
-            sure += close[0] == chance[0] == ("confirmed" if allowed and close[0] == "confirmed" else "not confirmed")
-            apart = {close[1], chance[1]} == {"confirmed", "not confirmed"}
-            clash += apart or (close[1] == "confirmed" and not allowed)
-    text = f"{near} of {count} cells are within ten points of blind deferral; in {clash} cut and AUROC contradict the claim"
-    return "not confirmed" if clash else "confirmed" if sure == count else "cannot tell", text
+def follows_auroc(rows: Sequence[Row]) -> list[Part]:
+    far = paper.CUT_TEXT.floor + NEAR
+
+    def cuts(splits: Sequence[str]) -> list[Interval]:
+        return need(rows, "cut", MATCHED, splits, paper.HORIZONS)
+
+    def alike() -> Judged:
+        cells = list(zip(cuts(paper.SPLITS), aurocs(rows), strict=True))
+        looks = 2 * len(cells)
+        both = [(lies(cut, high=far), lies(auroc, high=CHANCE)) for cut, auroc in cells]
+        sure = [(lies(widened(cut, looks), high=far), lies(widened(auroc, looks), high=CHANCE)) for cut, auroc in cells]
+        apart = sum(set(pair) == {"confirmed", "not confirmed"} for pair in sure)
+        same = sum(pair in (("confirmed",) * 2, ("not confirmed",) * 2) for pair in both)
+        status: Status = "not confirmed" if apart else "confirmed" if same == len(cells) else "cannot tell"
+        return status, f"cut and AUROC agree in {same} of {len(cells)} cells, and contradict each other in {apart}"
+
+    def elsewhere() -> Judged:
+        found = cuts(("test",) if rows[0].system == "ball3d" else paper.SPLITS)
+        return counted(found, low=far), f"cuts of {span(found, '.0%')}"
+
+    def under_shift() -> Judged:
+        found = cuts(paper.SPLITS[1:])
+        near = sum(lies(widened(each, len(found)), high=far) == "confirmed" for each in found)
+        none = counted(found, low=far) == "confirmed"
+        return "confirmed" if near else "not confirmed" if none else "cannot tell", f"cuts of {span(found, '.0%')}"
+
+    parts = [part("near just where at chance", alike), part("not near elsewhere", elsewhere)]
+    return [*parts, part("near under shift", under_shift)] if rows[0].system == "ball3d" else parts
 
 
 def q_ranges(rows: Sequence[Row]) -> list[Part]:
