@@ -102,13 +102,21 @@ def all_chains(study: Study, count: int) -> dict[str, dict[str, Any]]:
 
 
 def deployed(model: HybridModel, starts: Starts, truth: list[np.ndarray], threshold: float | None) -> Chains:
-    """Each chain by itself, as one rollout, so that one that is lost does not take others with it."""
-    links = len(truth)
-    answers = []
-    for state, params in zip(starts.states, starts.params, strict=True):
-        forecasts = until_lost(model.rollout(state, LONGEST, links, params, mode=2, q=paper.Q, threshold=threshold))
-        answers.append([(each.state, float(np.asarray(each.score)), bool(each.used_solver)) for each in forecasts])
-    return noted(model, answers, truth)
+    """All chains in one rollout; where one of them is lost, each by itself, so that it does not take others with it."""
+    roll = partial(model.rollout, horizon=LONGEST, links=len(truth), mode=2, q=paper.Q, threshold=threshold)
+    try:
+        links = [answers_of(forecast) for forecast in roll(starts.states, params=starts.params)]
+        chains = [list(chain) for chain in zip(*links, strict=True)]
+    except HybridWorldError:
+        each = zip(starts.states, starts.params, strict=True)
+        chains = [[answers_of(link)[0] for link in until_lost(roll(state[None], params=params))] for state, params in each]
+    return noted(model, chains, truth)
+
+
+def answers_of(forecast: Forecast) -> list[Answer]:
+    """One per state of a forecast in mode 2."""
+    assert forecast.score is not None
+    return list(zip(forecast.state, forecast.score.tolist(), forecast.used_solver.tolist(), strict=True))
 
 
 def until_lost(forecasts: Iterator[Forecast]) -> Iterator[Forecast]:
