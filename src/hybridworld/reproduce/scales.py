@@ -36,7 +36,7 @@ def setting(environment: Environment, scale: str) -> Setting:
     if scale == "smoke":
         small, counts = at_scale(environment, "smoke")
         wishes = ("training.epochs=2", "training.samples=32", "training.batch=4") if grid else ("training.epochs=2",)
-        return Setting(scale, small, counts, "smoke", wishes, (0, 1, 2), 24 if grid else 200, 20)
+        return Setting(scale, small, counts, "smoke", wishes, (0, 1), 24 if grid else 200, 20)
     if scale == "laptop" and grid:
         large = max(environment.spec.grid) > 128
         epochs, samples, validation = (12, 150, 16) if large else (24, 300, 48)

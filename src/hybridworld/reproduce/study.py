@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,39 +18,41 @@ import torch
 
 from hybridworld.data.atomic import write_atomically
 from hybridworld.data.dataset import Dataset
+from hybridworld.data.evidence import CALIBRATING, fresh_pairs, numbers_in_share
 from hybridworld.data.generate import generate
 from hybridworld.data.pairs import Batch, Pairs, TrajectorySource
 from hybridworld.data.plan import Plan
 from hybridworld.data.provenance import provenance
 from hybridworld.data.stream import Stream
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.evaluate.metrics import relative_errors
-from hybridworld.evaluate.reproduce.scales import Setting
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec_text import spec_to_text
 from hybridworld.physics.threads import thread_count
+from hybridworld.reproduce.scales import Setting
 from hybridworld.surrogate.bundle import Bundle, load_bundle
 from hybridworld.surrogate.config import Config, configure
 from hybridworld.surrogate.parallel import threads_for
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, train
-from hybridworld.trust.calibrate import judge
 from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.judge import judge
 from hybridworld.trust.signal import Estimate, TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
 
-VERSION = 2
+VERSION = 3
 """Of the measurements: raise it when the same inputs would give other numbers."""
 VARIANTS: dict[str, tuple[str, ...]] = {
     "main": (),
+    "ladder": (),
     "single horizon": ("training.horizons=64",),
     "dagger 0": ("training.dagger=0",),
     "dagger 1": ("training.dagger=1",),
     "self-consistency": ("training.objective=self-consistency", "surrogate.residual=plain"),
 }
-"""Name -> settings over those of the scale."""
+"""Name -> settings over those of the scale. `ladder` is what ablations are compared with: like `main`, but always trained with
+the budget of the ablations, also where the main model was given."""
 STEP = StepDoubling.name
-UNSEEN = 1_000_000
-"""The first trajectory of `val` that thresholds come from: those before it may have chosen the epoch of a training."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,14 @@ class Cell:
     rmse: np.ndarray  # (pairs,), of normalised states
     scores: Mapping[str, np.ndarray]  # signal -> (pairs,)
     relative: tuple[float, float]  # nRMSE and VRMSE of the predictions
+
+
+@dataclass(frozen=True)
+class Gated:
+    """What mode 2 answered to the pairs of a cell, as it is deployed."""
+
+    rmse: np.ndarray  # (pairs,), of normalised states
+    deferred: np.ndarray  # bool (pairs,)
 
 
 @dataclass
@@ -99,6 +109,11 @@ class Study:
         return tuple(range(len(self.given))) if self.given else self.setting.seeds
 
     @property
+    def threads(self) -> tuple[int, int]:
+        """Of solvers and of networks: times depend on them."""
+        return thread_count(), threads_for(self.environment.spec)
+
+    @cached_property
     def like_given(self) -> bool:
         """Were the models that are given, if any, trained as a training here would be?"""
         apart = {"training": {"seed", "calibration"}}
@@ -108,14 +123,16 @@ class Study:
     @cached_property
     def source(self) -> str:
         """The hash of where training pairs come from."""
-        return digest(spec_to_text(self.environment.spec), self.environment.version, self.setting.counts)
+        env = self.environment
+        return digest(spec_to_text(env.spec), environment_identity(env), self.setting.counts)
 
     @cached_property
     def key(self) -> str:
         """The hash of what every result depends on."""
-        chosen, config = self.setting, self.config("main", 0).model_dump(mode="json")
+        chosen = self.setting
+        configs = {variant: self.config(variant, 0).model_dump(mode="json") for variant in VARIANTS}
         files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.given]
-        return digest(VERSION, self.source, config, self.seeds, chosen.pairs, chosen.head_steps, files)
+        return digest(VERSION, self.source, configs, self.seeds, chosen.seeds, chosen.pairs, chosen.head_steps, files)
 
     def remember(self, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """Plain data from the cache, or made and kept."""
@@ -136,7 +153,7 @@ class Study:
 
     def run(self, variant: str = "main", seed: int = 0) -> Path:
         """The file of a trained model; METRICS lies beside it, unless the model was given."""
-        if self.given and variant == "main":
+        if seed < len(self.given) and (variant == "main" or (variant == "ladder" and self.like_given)):
             return self.given[seed]
         config = self.config(variant, seed)
         folder = self.cache / "runs" / f"{self.system}-{digest(self.source, config.model_dump(mode='json'))}"
@@ -194,9 +211,22 @@ class Study:
         if (split, horizons) not in self._pairs:
             self._pairs.clear()  # one split at a time is enough memory
             self.tell(f"solving {self.setting.pairs} trajectories of {split}")
-            first = UNSEEN if split == "val" else 0
-            self._pairs[split, horizons] = fresh_pairs(self.environment, split, self.setting.pairs, horizons, first)
+            self._pairs[split, horizons] = fresh_pairs(self.environment, split, self.numbers(split), horizons)
         return self._pairs[split, horizons]
+
+    def numbers(self, split: str) -> list[int]:
+        """The trajectories that are judged; those of `val` have not chosen the epoch of any training."""
+        return numbers_in_share(self.environment, split, self.setting.pairs, CALIBRATING if split == "val" else 0)
+
+    def kinds(self, split: str) -> np.ndarray:
+        """The kind of initial state of each trajectory that is judged; all are alike where a system has no kinds."""
+        if not self.environment.spec.kinds:
+            return np.zeros(self.setting.pairs, str)
+
+        def look() -> list[str]:
+            return [str(self.environment.initial(split, each).origin.get("kind", "")) for each in self.numbers(split)]
+
+        return np.array(self.remember(("kinds", split), look))
 
     def cell(self, split: str, horizon: int, signals: Mapping[str, Callable[[], TrustSignal]] | None = None, seed: int = 0,
              variant: str = "main", horizons: tuple[int, ...] | None = None) -> Cell:  # fmt: skip
@@ -205,10 +235,14 @@ class Study:
         def make(name: str, signal: Callable[[], TrustSignal]) -> dict[str, Any]:
             batch = self.pairs(split, horizons or self.ladder)[horizon]
             self.tell(f"{name}, {split}, h = {horizon}")
-            noted = Noted(signal())
-            judged = judge(self.surrogate(variant, seed), noted, batch)
+            answers: list[np.ndarray] = []
+
+            def look(states: torch.Tensor, estimate: Estimate, futures: torch.Tensor, error: torch.Tensor) -> None:
+                answers.append(estimate.prediction.cpu().numpy())
+
+            judged = judge(self.surrogate(variant, seed), signal(), batch, look=look)
             scores, rmse = (worst(values).tolist() for values in (judged.scores, np.sqrt(judged.mse)))
-            return {"scores": scores, "rmse": rmse, "relative": relative_errors(np.concatenate(noted.answers), batch.futures)}
+            return {"scores": scores, "rmse": rmse, "relative": relative_errors(np.concatenate(answers), batch.futures)}
 
         def doubling() -> TrustSignal:
             surrogate = self.surrogate(variant, seed)
@@ -232,46 +266,34 @@ class Study:
         """Thresholds from validation data, never from what is judged."""
         return Calibration({float(h): np.sort(self.cell("val", h, seed=seed).scores[STEP]) for h in self.ladder})
 
+    def hybrid(self, seed: int = 0) -> HybridModel:
+        """The model as it is deployed: with its thresholds and the solver that it defers to."""
+        return HybridModel(self.surrogate(seed=seed), self.calibration(seed), self.environment.solve)
 
-class Noted:
-    """A signal whose predictions are kept."""
+    def gated(self, split: str, horizon: int, q: float) -> Gated:
+        """What the deployed model answers in mode 2 to the pairs of a cell."""
 
-    def __init__(self, signal: TrustSignal) -> None:
-        self._signal, self.name, self.cost = signal, signal.name, signal.cost
-        self.answers: list[np.ndarray] = []
+        def make() -> dict[str, Any]:
+            model, batch = self.hybrid(), self.pairs(split, self.ladder)[horizon]
+            self.tell(f"mode 2, {split}, h = {horizon}, q = {q:g}")
+            forecast = model.predict(batch.states.astype(float), horizon, batch.params.astype(float), mode=2, q=q)
+            rmse = rmse_of(forecast.state, batch.futures, model.surrogate.std.numpy())
+            return {"rmse": worst(rmse).tolist(), "deferred": forecast.used_solver.tolist()}
 
-    def __call__(self, states: torch.Tensor, horizons: torch.Tensor, params: torch.Tensor) -> Estimate:
-        """What the signal says."""
-        estimate = self._signal(states, horizons, params)
-        self.answers.append(estimate.prediction.cpu().numpy())
-        return estimate
+        found = self.remember(("mode 2", split, horizon, q), make)
+        return Gated(np.array(found["rmse"]), np.array(found["deferred"], bool))
 
 
-def fresh_pairs(
-    environment: Environment, split: str, count: int, horizons: tuple[int, ...], first: int = 0
-) -> dict[int, Batch]:
-    """Horizon -> `count` pairs, each from a trajectory of its own, at uniform starts; states as float32, like data on disk.
+def rmse_of(answers: np.ndarray, truth: np.ndarray, deviations: np.ndarray) -> np.ndarray:
+    """Root mean square error of each normalised state: (batch, channels, *grid) -> (batch,)."""
+    error = (answers - truth.astype(float)) / deviations.reshape(-1, *[1] * (truth.ndim - 2))
+    return np.sqrt((error**2).mean(axis=tuple(range(1, error.ndim))))
 
-    `first` is the number of the first trajectory.
-    """
-    frames, rng = environment.spec.frames, np.random.default_rng(0)
-    starts = {h: rng.integers(0, frames - h, count) for h in horizons}
-    parts: dict[int, list[Batch]] = {h: [] for h in horizons}
-    block = 1 if environment.spec.grid else 256
-    for begin in range(0, count, block):
-        rows = np.arange(begin, min(begin + block, count))
-        samples = [environment.initial(split, first + int(row)) for row in rows]
-        states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
-        saved = environment.record(states, frames - 1, params)  # (rows, channels, frames, *grid)
-        each = np.arange(len(rows))
-        for h in horizons:
-            start = starts[h][rows]
-            now, later = (saved[each, :, frame].copy() for frame in (start, start + h))
-            parts[h].append(Batch(now, np.full(len(rows), h), params.astype(np.float32), later))
-    names = ("states", "horizons", "params", "futures")
-    return {
-        h: Batch(*(np.concatenate([getattr(part, name) for part in found]) for name in names)) for h, found in parts.items()
-    }
+
+def environment_identity(environment: Environment) -> dict[str, Any]:
+    """What tells one system from another: its class, version and every field."""
+    fields: dict[str, Any] = asdict(environment) if is_dataclass(environment) else {}
+    return {"class": type(environment).__name__, "version": environment.version, **fields}
 
 
 def worst(values: np.ndarray) -> np.ndarray:

@@ -6,9 +6,9 @@ from statistics import mean, median
 
 import pytest
 
-from hybridworld.evaluate.reproduce import claims, paper
-from hybridworld.evaluate.reproduce.claims import INCONSISTENCIES
-from hybridworld.evaluate.reproduce.paper import AUROC, BASELINES, CROSS_SEED, CUTS, HORIZONS, SPLITS, SYSTEMS
+from hybridworld.reproduce import claims, paper
+from hybridworld.reproduce.inconsistencies import INCONSISTENCIES
+from hybridworld.reproduce.paper import AUROC, BASELINES, CROSS_SEED, CUTS, HORIZONS, SPLITS, SYSTEMS
 
 CELLS = [(system, split, horizon) for system in SYSTEMS for split in SPLITS for horizon in HORIZONS]
 

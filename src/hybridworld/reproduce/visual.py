@@ -5,16 +5,19 @@ from functools import partial
 import numpy as np
 import torch
 from scipy.stats import spearmanr
+from torch import Tensor
 
 from hybridworld.data.pairs import Batch
+from hybridworld.evaluate.intervals import Interval, mean_interval
 from hybridworld.evaluate.proofs import Proof
-from hybridworld.evaluate.reproduce.measures import Row
-from hybridworld.evaluate.reproduce.study import Study
-from hybridworld.surrogate.validation import in_pieces
-from hybridworld.trust.signal import distance
+from hybridworld.reproduce.intervals import bare, correlation_of
+from hybridworld.reproduce.rows import Quantity, Row
+from hybridworld.reproduce.rules import MAP, STEEPNESS
+from hybridworld.reproduce.study import Study
+from hybridworld.trust.judge import judge
+from hybridworld.trust.signal import Estimate
 from hybridworld.trust.step_doubling import StepDoubling
 
-MAP, STEEPNESS = "error map", "steepness"
 SHOWN = 16  # fields of which the agreement is measured
 BALLS = 6
 SWEPT: dict[bool, tuple[int, ...]] = {True: (2, 8, 32, 64), False: (8, 16, 32, 64)}  # on a grid, and for state vectors
@@ -35,27 +38,36 @@ def agreement(study: Study, horizons: tuple[int, ...]) -> list[Row]:
     """Rank correlation of map and error: over the cells of each field (mean over fields), or over state vectors."""
     rows = []
     for h in horizons:
-        for name, found in study.remember(("agreement of maps", h), partial(correlations, study, h)).items():
-            rows.append(Row(f"rank correlation, {name}", h, found["mean"], "test", found["low"], found["high"]))
+        found = study.remember(("agreement of maps", h), partial(correlations, study, h))
+        rows += [Row(quantity, name, study.system, "test", h, Interval(*interval)) for quantity, name, interval in found]
     return rows
 
 
-def correlations(study: Study, horizon: int) -> dict[str, dict[str, float]]:
+def correlations(study: Study, horizon: int) -> list[tuple[Quantity, str, Interval]]:
     """Of the true error with the error map; on a grid also with the steepness of the prediction: what an edge detector sees."""
     grid = bool(study.environment.spec.grid)
-    maps = mapped(study, horizon, SHOWN if grid else study.setting.pairs)
+    maps = maps_of(study, horizon, SHOWN if grid else study.setting.pairs)
     if not grid:
         value = float(spearmanr(maps["error_map"], maps["error"]).statistic)
-        return {MAP: {"mean": value, "low": float("nan"), "high": float("nan")}}
+        return [("rank correlation", MAP, correlation_of(value, len(maps["error"])))]
     steep = steepness(study.surrogate().normalise(torch.from_numpy(maps["prediction"])).numpy())
-    return {MAP: over_fields(maps["error_map"], maps["error"]), STEEPNESS: over_fields(steep, maps["error"])}
+    own, edges = (over_fields(each, maps["error"]) for each in (maps["error_map"], steep))
+    return [
+        ("rank correlation", MAP, mean_over(own)),
+        ("rank correlation", STEEPNESS, mean_over(edges)),
+        ("rank correlation lead", STEEPNESS, mean_over(own - edges)),
+    ]
 
 
-def over_fields(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
-    """Rank correlation over the cells of each field: its mean and range over fields."""
-    each = [float(spearmanr(a.ravel(), b.ravel()).statistic) for a, b in zip(one, other, strict=True)]
-    finite = [value for value in each if np.isfinite(value)] or [float("nan")]
-    return {"mean": float(np.mean(finite)), "low": float(min(finite)), "high": float(max(finite))}
+def over_fields(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The rank correlation over the cells of each field; nan where one of the two is constant."""
+    return np.array([float(spearmanr(a.ravel(), b.ravel()).statistic) for a, b in zip(one, other, strict=True)])
+
+
+def mean_over(values: np.ndarray) -> Interval:
+    """The mean over fields that have a number, with its interval."""
+    finite = values[np.isfinite(values)]
+    return mean_interval(finite) if len(finite) else bare(float("nan"))
 
 
 def steepness(fields: np.ndarray) -> np.ndarray:
@@ -64,17 +76,17 @@ def steepness(fields: np.ndarray) -> np.ndarray:
     return np.sqrt(sum((slope**2).sum(axis=1) for slope in slopes))
 
 
-def mapped(study: Study, horizon: int, count: int) -> dict[str, np.ndarray]:
+def maps_of(study: Study, horizon: int, count: int) -> dict[str, np.ndarray]:
     """States, predictions, truth, error maps and true errors of the first test pairs."""
     batch = study.pairs("test", study.ladder)[horizon]
     some = Batch(batch.states[:count], batch.horizons[:count], batch.params[:count], batch.futures[:count])
-    surrogate, found = study.surrogate(), []
-    with torch.inference_mode():
-        for states, horizons, params, futures in in_pieces(some, surrogate.mean.device):
-            estimate = StepDoubling(surrogate, surrogate.std)(states, horizons, params)
-            error = distance(estimate.prediction, futures, surrogate.std)
-            parts = (states, estimate.prediction, futures, estimate.error_map, error)
-            found.append([part.cpu().numpy() for part in parts])
+    surrogate, found = study.surrogate(), list[list[np.ndarray]]()
+
+    def look(states: Tensor, estimate: Estimate, futures: Tensor, error: Tensor) -> None:
+        parts = (states, estimate.prediction, futures, estimate.error_map, error)
+        found.append([part.cpu().numpy() for part in parts])
+
+    judge(surrogate, StepDoubling(surrogate, surrogate.std), some, look=look)
     names = ("state", "prediction", "truth", "error_map", "error")
     return {name: np.concatenate(parts) for name, parts in zip(names, zip(*found, strict=True), strict=True)}
 
@@ -84,6 +96,6 @@ def proofs_of(study: Study, horizons: tuple[int, ...]) -> list[Proof]:
     rows, count = (0, 1) if study.environment.spec.grid else (slice(BALLS), BALLS)
     found = []
     for h in horizons:
-        maps = mapped(study, h, count)
+        maps = maps_of(study, h, count)
         found.append(Proof(f"h = {h}", **{name: values[rows] for name, values in maps.items()}))
     return found

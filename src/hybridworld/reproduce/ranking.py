@@ -1,0 +1,193 @@
+"""Where is it wrong? How well signals rank answers by their error: against rivals, over seeds, beyond the trained horizons."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+
+from hybridworld.data.pairs import Batch, Pairs
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.errors import HybridWorldError
+from hybridworld.evaluate.bench_trust import signal_makers
+from hybridworld.evaluate.intervals import Interval, mean_interval
+from hybridworld.evaluate.metrics import aurc, auroc_at_tolerance, auroc_interval, excess_aurc
+from hybridworld.reproduce import paper
+from hybridworld.reproduce.intervals import bare, deviation_of, geometric_mean, mean_auroc_lead, over_runs
+from hybridworld.reproduce.rows import Row
+from hybridworld.reproduce.rules import BEYOND, LONGEST, RIVALS, STEP
+from hybridworld.reproduce.study import Cell, Study, rmse_of
+from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.surrogate.validation import to_tensors
+from hybridworld.trust.signal import TrustSignal
+
+TOLERANCE = 0.1
+"""An absolute error, in deviations, above which an answer counts as wrong."""
+ENSEMBLE = "ensemble"
+BESIDE = ("symmetries", "input amplitude", "density guard")
+"""Signals beyond the paper's, as far as `bench_trust.signal_makers` has them."""
+OF_VECTORS = (f"{STEP} + symmetries", "many splits", "many splits + symmetries")
+"""Up to eleven passes, so they are measured where these are cheap."""
+
+
+def auroc_of(scores: np.ndarray, cell: Cell, kinds: np.ndarray | None = None) -> Interval:
+    """How well scores pick out the worst quarter of a cell, or of the trajectories of each kind, mean over kinds."""
+    return auroc_interval(scores, cell.rmse, kinds=kinds)
+
+
+def auroc(study: Study) -> list[Row]:
+    """Step-doubling over horizons and splits: at the worst quarter as in the paper, at a fixed tolerance, and by AURC."""
+    rows = []
+    for split in paper.SPLITS:
+        for h in study.ladder:
+            cell = study.cell(split, h)
+            own, place = cell.scores[STEP], (study.system, split, h)
+            rows.append(Row("auroc", STEP, *place, auroc_of(own, cell)))
+            if study.environment.spec.kinds:
+                rows.append(Row("auroc within kinds", STEP, *place, auroc_of(own, cell, study.kinds(split))))
+            rows.append(Row("auroc at a tolerance", STEP, *place, bare(auroc_at_tolerance(own, cell.rmse, TOLERANCE))))
+            rows.append(Row("aurc", STEP, *place, bare(aurc(own, cell.rmse))))
+            rows.append(Row("excess aurc", STEP, *place, bare(excess_aurc(own, cell.rmse))))
+    return rows
+
+
+def baselines(study: Study) -> list[Row]:
+    """Every rival on test data at long horizons, and our own label-free signals beside them; nan: it does not apply here."""
+    horizons, makers = [h for h in study.ladder if h >= 16], makers_of(study)
+    beside = BESIDE if study.environment.spec.grid else (*BESIDE, *OF_VECTORS)
+    names = [STEP, *RIVALS, *(name for name in beside if name in makers)]
+    rows = compared(study, names, horizons)
+    absent = [name for name in RIVALS if name not in makers]
+    rows += [Row("auroc", name, study.system, "test", h, bare(float("nan"))) for name in absent for h in horizons]
+    if study.environment.spec.kinds:
+        own = {name: makers[name] for name in names if name in makers}
+        rows += [
+            Row("auroc within kinds", name, study.system, "test", h, auroc_of(scores, cell, study.kinds("test")))
+            for h, cell in ((h, study.cell("test", h, own)) for h in horizons)
+            for name, scores in cell.scores.items()
+        ]
+    return rows
+
+
+def energy_momentum(study: Study) -> list[Row]:
+    """What the dynamics conserve, against step-doubling."""
+    return compared(study, [STEP, "energy residual", "momentum residual"], study.ladder)
+
+
+def richardson(study: Study) -> list[Row]:
+    """The solver against itself, with what it costs per answer."""
+    classical = "Richardson, fixed-order"
+    rows = compared(study, [STEP, classical, "Richardson, geometric-mean"], study.ladder)
+    makers = makers_of(study)
+    for h in study.ladder:
+        cell = study.cell("test", h, {classical: makers[classical]})
+        lead = mean_auroc_lead([cell.scores[STEP]], [cell.scores[classical]], [cell.rmse])
+        rows.append(Row("lead", classical, study.system, "test", h, lead))
+        for name in (classical, STEP):
+            took = study.remember(("cost", name, h, study.threads), partial(cost_of, study, makers[name], h))
+            rows.append(Row("milliseconds", name, study.system, "test", h, geometric_mean(took)))
+    return rows
+
+
+def cost_of(study: Study, make: Callable[[], TrustSignal], horizon: int) -> list[float]:
+    """Milliseconds of a few answers to test pairs, one at a time."""
+    return milliseconds(make(), study.pairs("test", study.ladder)[horizon])
+
+
+def milliseconds(signal: TrustSignal, batch: Batch, most: int = 6) -> list[float]:
+    """Of each of a few answers, after a warm-up."""
+    taken = []
+    for row in (0, *range(min(most, len(batch.states)))):
+        some = slice(row, row + 1)
+        single = Batch(batch.states[some], batch.horizons[some], batch.params[some], batch.futures[some])
+        states, horizons, params, _ = to_tensors(single, torch.device("cpu"))
+        began = time.perf_counter()
+        signal(states, horizons, params)
+        taken.append(1e3 * (time.perf_counter() - began))
+    return taken[1:]
+
+
+def cross_seed(study: Study) -> list[Row]:
+    """The AUROC of each seed, with their mean and deviation."""
+    rows = []
+    for split in paper.SPLITS:
+        for h in study.ladder:
+            cells, place = [study.cell(split, h, seed=seed) for seed in study.seeds], (study.system, split, h)
+            found = [auroc_of(cell.scores[STEP], cell) for cell in cells]
+            values = [each.value for each in found]
+            rows.append(Row("auroc", STEP, *place, over_runs(values)))
+            rows.append(Row("deviation of the auroc", STEP, *place, deviation_of(values)))
+            rows += [Row("auroc", f"seed {seed}", *place, each) for seed, each in zip(study.seeds, found, strict=True)]
+    return rows
+
+
+def beyond(study: Study) -> list[Row]:
+    """Horizons that no training has seen: AUROC and RMSE of one pass, and the RMSE of a chain of trained horizons."""
+    horizons = (LONGEST, *BEYOND[study.system])
+    rows = []
+    for split in paper.SPLITS:
+        for h in horizons:
+            cell, place = study.cell(split, h, horizons=horizons), (study.system, split, h)
+            rows.append(Row("auroc", STEP, *place, auroc_of(cell.scores[STEP], cell)))
+            rows.append(Row("rmse", "one pass", *place, mean_interval(cell.rmse)))
+            if chain := study.remember(("chain", split, h), partial(errors_of_chain, study, split, h, horizons)):
+                rows.append(Row("rmse", "chain", *place, mean_interval(np.array(chain))))
+    return rows
+
+
+def errors_of_chain(study: Study, split: str, horizon: int, horizons: tuple[int, ...]) -> list[float]:
+    """RMSE of each pair when trained horizons are chained; none where a chain leaves the states that there can be."""
+    model, batch = study.hybrid(), study.pairs(split, horizons)[horizon]
+    try:
+        answers = chained(model, batch.states.astype(float), horizon, batch.params.astype(float))
+    except HybridWorldError:
+        return []
+    return rmse_of(answers, batch.futures, model.surrogate.std.numpy()).tolist()
+
+
+def chained(model: HybridModel, states: np.ndarray, horizon: int, params: np.ndarray) -> np.ndarray:
+    """Mode 1 by links of the longest trained horizon, and the rest."""
+    for link in (*[LONGEST] * (horizon // LONGEST), *filter(None, [horizon % LONGEST])):
+        states = model.predict(states, link, params, mode=1).state
+    return states
+
+
+def compared(study: Study, names: Sequence[str], horizons: Sequence[int]) -> list[Row]:
+    """On test data: the AUROC of those signals that apply, and the leads over them, mean over the horizons."""
+    makers = {name: make for name, make in makers_of(study).items() if name in names}
+    cells = [study.cell("test", h, makers) for h in horizons]
+    present = [name for name in names if name in makers]
+    rows = [
+        Row("auroc", name, study.system, "test", h, auroc_of(cell.scores[name], cell))
+        for name in present
+        for h, cell in zip(horizons, cells, strict=True)
+    ]
+
+    def lead(own: str, rival: str) -> Interval:
+        mine, other = ([cell.scores[name] for cell in cells] for name in (own, rival))
+        return mean_auroc_lead(mine, other, [cell.rmse for cell in cells])
+
+    rows += [Row("lead", name, study.system, "test", 0, lead(STEP, name)) for name in present if name != STEP]
+    if ENSEMBLE in present:
+        others = [name for name in present if name not in (STEP, ENSEMBLE)]
+        rows += [Row("lead of the ensemble", name, study.system, "test", 0, lead(ENSEMBLE, name)) for name in others]
+    return rows
+
+
+def makers_of(study: Study) -> dict[str, Callable[[], TrustSignal]]:
+    """All signals of the study's first model; an ensemble where there are several seeds."""
+    surrogate = study.surrogate()
+
+    def others() -> list[Surrogate]:
+        return [study.surrogate(seed=seed) for seed in study.seeds[1:]]
+
+    def head_pairs() -> Pairs:
+        return study.training_pairs(4 if study.environment.spec.grid else 128)
+
+    makers = signal_makers(
+        surrogate, study.environment, others, head_pairs, lambda: study.pairs("val", study.ladder), study.setting.head_steps
+    )
+    if len(study.seeds) < 2:
+        del makers[ENSEMBLE]
+    return makers

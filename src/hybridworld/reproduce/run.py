@@ -1,0 +1,116 @@
+"""The runner: measure what is not in the cache, draw, judge, write results.md, claims.md and the figures."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from shutil import copyfile
+
+from hybridworld.evaluate.proofs import draw_proofs
+from hybridworld.reproduce.entries import Entry
+from hybridworld.reproduce.figures import draw_entry
+from hybridworld.reproduce.report import claims_page, results_page
+from hybridworld.reproduce.rows import Row
+from hybridworld.reproduce.study import Study, digest
+from hybridworld.reproduce.verdicts import Network, Verdict, all_verdicts
+from hybridworld.reproduce.visual import PROVEN, SWEPT, proofs_of
+
+Results = dict[str, list[Row]]
+"""Entry -> rows of all systems."""
+Tell = Callable[[int, int, str], None]
+"""Jobs that are done, of how many, and what is being done."""
+PICTURES: dict[str, dict[bool, tuple[int, ...]]] = {"visual-proof": PROVEN, "horizon-sweep": SWEPT}
+
+
+def run(entries: Sequence[Entry], studies: Mapping[str, Study], out: Path, tell: Tell) -> list[Verdict]:
+    """Everything from the studies to the pages below `out`."""
+    figures = out / "results"
+    figures.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        for study in studies.values():
+            stack.enter_context(study.held)
+        results, left_out = measure_all(entries, studies, figures, tell)
+        how = [describe(study) for study in studies.values()] + [f"Left out: {what}: {why}." for what, why in left_out.items()]
+    verdicts = all_verdicts(results, {name: network_of(study) for name, study in studies.items()})
+    sections = [(entry, results[entry.id], pictures_of(entry, results[entry.id], figures)) for entry in entries]
+    (out / "results.md").write_text(results_page(sections, verdicts, how, figures.name))
+    (out / "claims.md").write_text(claims_page(verdicts, how))
+    return verdicts
+
+
+def measure_all(
+    entries: Sequence[Entry], studies: Mapping[str, Study], figures: Path, tell: Tell
+) -> tuple[Results, dict[str, str]]:
+    """Entry -> rows; and what was left out, with the reason."""
+    jobs = [(entry, study) for study in studies.values() for entry in entries if study.system in entry.systems]
+    results: Results = {entry.id: [] for entry in entries}
+    left_out = {}
+    for number, (entry, study) in enumerate(jobs):
+        study.tell = partial(_told, tell, number, len(jobs), f"{study.system}, {entry.id}")
+        study.tell("")
+        if why := reason_to_skip(entry, study):
+            left_out[f"{entry.id}, {study.system}"] = why
+        else:
+            results[entry.id] += entry.measure(study)
+            if entry.id in PICTURES:
+                draw_visual(entry, study, figures / f"{entry.id}-{study.system}.png")
+    tell(len(jobs), len(jobs), "")
+    return results, left_out
+
+
+def _told(tell: Tell, done: int, total: int, what: str, text: str) -> None:
+    tell(done, total, f"{what}: {text}")
+
+
+def reason_to_skip(entry: Entry, study: Study) -> str:
+    """Why an entry is not measured for a system at its scale; empty: it is."""
+    if entry.retrains and study.setting.why_not:
+        return study.setting.why_not
+    if len(study.seeds) < entry.seeds:
+        return "it takes several seeds, and there is one"
+    return ""
+
+
+def pictures_of(entry: Entry, rows: Sequence[Row], figures: Path) -> list[str]:
+    """The names of an entry's pictures; those made of rows are drawn here."""
+    if entry.id in PICTURES:
+        return [f"{entry.id}-{system}.png" for system in dict.fromkeys(row.system for row in rows)]
+    if entry.figure is None or not rows:
+        return []
+    draw_entry(entry, rows, figures / entry.id)
+    return [f"{entry.id}.png"]
+
+
+def draw_visual(entry: Entry, study: Study, path: Path) -> None:
+    """The panels of a visual proof, from the cache if they were drawn before."""
+    spec, known = study.environment.spec, study.cache / "pictures" / f"{study.system}-{digest(study.key, entry.id)}.png"
+    if not known.is_file():
+        known.parent.mkdir(parents=True, exist_ok=True)
+        title = f"{spec.title}\n{entry.where} of the paper; scale {study.setting.scale}"
+        draw_proofs(spec, proofs_of(study, PICTURES[entry.id][bool(spec.grid)]), title, known)
+    copyfile(known, path)
+
+
+def network_of(study: Study) -> Network:
+    """The network that the results of a study are about."""
+    bundle, scale = study.model(), study.setting.scale
+    name = (
+        f"the {bundle.surrogate.config.backbone} of {study.system} ({'given' if study.given else f'trained at scale {scale}'})"
+    )
+    return Network(name, scale, float(bundle.validation["mse"]), scale == "paper" and study.like_given)
+
+
+def describe(study: Study) -> str:
+    """One line for the page: what was trained, and on how much it was judged."""
+    bundle, chosen = study.model(), study.setting
+    training, known = bundle.config.training, bundle.provenance
+    took = f", after {known['seconds'] / 60:.0f} minutes by the clock" if "seconds" in known else ""
+    network = "state and parameters" if study.surrogate().config.params else "the state alone"
+    versions = f"; measured by {', '.join(sorted(study.versions))}" if study.versions else ""
+    return (
+        f"**{study.system}**: scale {chosen.scale}; {bundle.surrogate.config.backbone} that sees {network}, "
+        f"{'given' if study.given else 'trained here'}, validation MSE {float(bundle.validation['mse']):.3g}: epoch "
+        f"{known.get('epoch', '?')} of at most {training.epochs} with {training.samples:,} pairs each was the best{took}; "
+        f"seeds {', '.join(map(str, study.seeds))}; {chosen.pairs} pairs per cell, each from a trajectory of its own; "
+        f"times on {study.threads[0]} threads{versions}."
+    )
