@@ -381,6 +381,27 @@ def bench_trust(
     report_trust(model, member or [], environment, data, count, q, coverage, as_json=json, out=out)
 
 
+@bench.command("promises")
+def bench_promises(
+    model: ModelArgument,
+    trajectories: Annotated[
+        int | None,
+        typer.Option(min=20, help="That calibrate, and as many that test (default: those of the model's calibration)."),
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="How often all of them are drawn anew.")] = 20,
+    q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
+    coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    system_option: SolverOption = None,
+    json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
+) -> None:
+    """Deferral, coverage and false alarms of one model over fresh draws of the trajectories that calibrate and test it."""
+    from hybridworld.app.promises import report_promises
+
+    environment = chosen_system(None, system_option) if system_option else None
+    report_promises(model, environment, trajectories, draws, q, coverage, as_json=json, out=out)
+
+
 @bench.command("worth", epilog="For example: hybridworld bench worth ball3d --horizon 16 --horizon 64")
 def bench_worth(
     system: SystemArgument = None,

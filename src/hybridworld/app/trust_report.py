@@ -10,8 +10,9 @@ from hybridworld.app.models import check_fits, load_model
 from hybridworld.app.progress import progress_bar
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.data.dataset import Dataset
-from hybridworld.deploy.load import find_solver
-from hybridworld.evaluate.bench_trust import FALSE_ALARMS, SPLITS_OF_DATA, WINDOW, WINDOWS, measure_trust
+from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
+from hybridworld.deploy.load import calibration_of, find_solver
+from hybridworld.evaluate.bench_trust import SPLITS_OF_DATA, WINDOWS, measure_trust
 from hybridworld.physics.environment import Environment
 
 ROWS: dict[str, tuple[str, ...]] = {
@@ -50,6 +51,7 @@ def report_trust(
             q,
             coverage,
             lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
+            calibration_of(bundles[0]),
             head_steps=config.training.steps,
             head_seconds=bundles[0].provenance.get("seconds", np.inf),
         )

@@ -16,6 +16,9 @@ import numpy as np
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.errors import InvalidInput
 
+WINDOW, FALSE_ALARMS = 500, 0.001
+"""Answers per test of drift, and the share of tests that may fire without any."""
+
 
 @dataclass(frozen=True)
 class Drift:
@@ -56,8 +59,8 @@ class Gate:
         self,
         model: HybridModel,
         q: float = 0.75,
-        window: int = 500,
-        false_alarms: float = 0.001,
+        window: int = WINDOW,
+        false_alarms: float = FALSE_ALARMS,
         adaptive: bool = False,
         audit: float = 0.0,
         coverage: float = 0.9,

@@ -13,6 +13,7 @@ import numpy as np
 
 from hybridworld.data.dataset import Dataset, Split
 from hybridworld.data.pairs import Batch, Pairs
+from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
 from hybridworld.evaluate.metrics import Interval, auroc_interval, cut_interval, cut_matched, cut_random, error_left, frozen_cut
@@ -22,7 +23,6 @@ from hybridworld.surrogate.validation import validation_pairs
 from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibration import Calibration, flagged
 from hybridworld.trust.disagreement import Combined, Ensemble, GradientMagnitude, ManySplits, RandomAugmentation, Symmetric
-from hybridworld.trust.drift import drift_p_value
 from hybridworld.trust.fitted import ErrorHead, LocalConformal
 from hybridworld.trust.judge import Judged, judge
 from hybridworld.trust.novelty import DensityGuard, InputAmplitude
@@ -30,8 +30,7 @@ from hybridworld.trust.physical import ConservationResidual, Richardson
 from hybridworld.trust.signal import TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
 
-SPLITS_OF_DATA, WINDOWS, WINDOW = 20, 500, 500
-FALSE_ALARMS = 0.001
+SPLITS_OF_DATA, WINDOWS = 20, 500
 ENDS: dict[str, Callable[..., Any]] = {"lowest": np.min, "mean": np.mean, "highest": np.max}
 
 
@@ -100,11 +99,13 @@ def measure_trust(
     q: float = 0.75,
     coverage: float = 0.9,
     tell: Callable[[str, int, int], None] = lambda what, done, total: None,
+    calibration: Calibration | None = None,
     head_steps: int = 2_000,
     head_seconds: float = np.inf,
 ) -> dict[str, Any]:
     """All tables as plain data, about the first of the surrogates; the others are members of its ensemble.
 
+    Thresholds are those of `calibration`, which a model's file holds; without it, those of the dataset's `val`.
     `head_steps` and `head_seconds` limit the training of the error head: give those of the surrogate's own training.
     """
     surrogate, splits = surrogates[0], [split for split in dataset.splits if split not in ("train", "val")]
@@ -123,8 +124,9 @@ def measure_trust(
     )
     signals = [make() for name, make in makers.items() if name != Ensemble.name or len(surrogates) > 1]
     doubling = signals[0].name
-    known = {float(h): judge(surrogate, signals[0], batch) for h, batch in validation.items()}
-    calibration = Calibration({h: np.sort(each.scores) for h, each in known.items()})
+    if calibration is None:
+        known = {float(h): judge(surrogate, signals[0], batch) for h, batch in validation.items()}
+        calibration = Calibration({h: np.sort(each.scores) for h, each in known.items()})
     cells: dict[str, dict[int, Cell]] = {}
     for split in splits:
         source, cells[split] = dataset.source(split), {}
@@ -138,6 +140,7 @@ def measure_trust(
     return {
         "pairs": count,
         "trajectories": {split: min(count, dataset.count(split)) for split in ("val", *splits)},
+        "calibrated_by": calibration.size,
         "q": q,
         "costs": {signal.name: asdict(signal.cost) for signal in signals},
         "auroc": {split: {h: cell.aurocs() for h, cell in row.items()} for split, row in cells.items()},
@@ -234,9 +237,9 @@ def alarm_rate(
 ) -> float:
     """The share of windows of mixed horizons that raise the alarm of `deploy.gate`, each answer drawn once per window."""
     rng = np.random.default_rng(seed)
-    ranks = np.concatenate([calibration.rank(h, each) for h, each in scores.items()])
+    ranks = np.concatenate([calibration.ranks(h, each) for h, each in scores.items()])
     windows = (rng.choice(ranks, WINDOW, replace=False) for _ in range(WINDOWS))
-    alarms = [drift_p_value(window, calibration.size) < false_alarms for window in windows]
+    alarms = [calibration.drift_p_value(window) < false_alarms for window in windows]
     return float(np.mean(alarms))
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from hybridworld.data.pairs import Batch, Pairs
-from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import HybridWorldError
 from hybridworld.evaluate.bench_trust import signal_makers
 from hybridworld.evaluate.intervals import Interval, mean_interval
@@ -140,17 +139,10 @@ def errors_of_chain(study: Study, split: str, horizon: int, horizons: tuple[int,
     """RMSE of each pair when trained horizons are chained; none where a chain leaves the states that there can be."""
     model, batch = study.hybrid(), study.pairs(split, horizons)[horizon]
     try:
-        answers = chained(model, batch.states.astype(float), horizon, batch.params.astype(float))
+        answers = model.predict(batch.states.astype(float), horizon, batch.params.astype(float), mode=1).state
     except HybridWorldError:
         return []
     return rmse_of(answers, batch.futures, model.surrogate.std.numpy()).tolist()
-
-
-def chained(model: HybridModel, states: np.ndarray, horizon: int, params: np.ndarray) -> np.ndarray:
-    """Mode 1 by links of the longest trained horizon, and the rest."""
-    for link in (*[LONGEST] * (horizon // LONGEST), *filter(None, [horizon % LONGEST])):
-        states = model.predict(states, link, params, mode=1).state
-    return states
 
 
 def compared(study: Study, names: Sequence[str], horizons: Sequence[int]) -> list[Row]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ import torch
 
 from hybridworld.data.atomic import write_atomically
 from hybridworld.data.dataset import Dataset
-from hybridworld.data.evidence import CALIBRATING, fresh_pairs, numbers_in_share
+from hybridworld.data.evidence import CALIBRATING, Solved, Supplied, fresh_pairs, numbers_in_share
 from hybridworld.data.generate import generate
-from hybridworld.data.pairs import Batch, Pairs, TrajectorySource
+from hybridworld.data.pairs import Batch, Evidence, Pairs, TrajectorySource
 from hybridworld.data.plan import Plan
 from hybridworld.data.provenance import provenance
 from hybridworld.data.stream import Stream
@@ -124,7 +124,7 @@ class Study:
     def source(self) -> str:
         """The hash of where training pairs come from."""
         env = self.environment
-        return digest(spec_to_text(env.spec), environment_identity(env), self.setting.counts)
+        return digest(spec_to_text(env.spec), env.identity, self.setting.counts)
 
     @cached_property
     def key(self) -> str:
@@ -178,15 +178,15 @@ class Study:
     def task(self, config: Config, stack: ExitStack) -> Task:
         """A training on the dataset of this scale, or straight from the solver."""
         env = self.environment
-        source: dict[str, Any]
         if self.setting.counts:
             origin = f"a dataset of the reproduction, {self.setting.scale}"
-            source = {"train": self.dataset.source("train"), "val": self.dataset.source("val")}
+            source: TrajectorySource = self.dataset.source("train")
+            val: Evidence = Supplied(self.dataset.source("val"), env)
         else:
             origin = f"a stream from the solver of {self.system}, version {env.version}"
-            source = {"train": stack.enter_context(Stream(env, "train")), "val": stack.enter_context(Stream(env, "val", 8))}
+            source, val = stack.enter_context(Stream(env, "train")), Solved(env, "val")
         known = {"system": self.system, "data": origin, "seed": config.training.seed, "preset": self.setting.preset}
-        return Task(config, source["train"], source["val"], env.symmetries, env.solve, provenance={**known, **provenance()})
+        return Task(config, source, val, env.symmetries, env.solve, provenance={**known, **provenance()})
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -288,12 +288,6 @@ def rmse_of(answers: np.ndarray, truth: np.ndarray, deviations: np.ndarray) -> n
     """Root mean square error of each normalised state: (batch, channels, *grid) -> (batch,)."""
     error = (answers - truth.astype(float)) / deviations.reshape(-1, *[1] * (truth.ndim - 2))
     return np.sqrt((error**2).mean(axis=tuple(range(1, error.ndim))))
-
-
-def environment_identity(environment: Environment) -> dict[str, Any]:
-    """What tells one system from another: its class, version and every field."""
-    fields: dict[str, Any] = asdict(environment) if is_dataclass(environment) else {}
-    return {"class": type(environment).__name__, "version": environment.version, **fields}
 
 
 def worst(values: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The judging of a map against truth: scores and true errors of the same answers, in deviations of the training data."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -25,8 +25,11 @@ class Judged:
 
     def at(self, horizon: float) -> "Judged":
         """The rows of one horizon."""
-        rows, cells = self.horizons == horizon, self.cells[self.cells[:, 0] == horizon]
-        return Judged(self.horizons[rows], self.scores[rows], self.errors[rows], self.mse[rows], cells)
+        return replace(self.of(self.horizons == horizon), cells=self.cells[self.cells[:, 0] == horizon])
+
+    def of(self, rows: np.ndarray) -> "Judged":
+        """Some of the pairs, without cells."""
+        return Judged(self.horizons[rows], self.scores[rows], self.errors[rows], self.mse[rows], self.cells[:0])
 
 
 Look = Callable[[Tensor, Estimate, Tensor, Tensor], None]

@@ -1,0 +1,99 @@
+"""Do the promises of a calibration hold? Deferral, coverage and false alarms over fresh draws of trajectories.
+
+Each draw calibrates one trained model anew, by the path that a user takes (`trust.calibrate`), and tests it on trajectories
+that nothing has seen, at horizons on and between the calibrated ones. `band` is where a share lies in 95 % of draws if the
+promise holds: with n trajectories that calibrate and m that test, the number of answers below a bound is beta-binomial.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import betabinom
+
+from hybridworld.data.evidence import CALIBRATING, Solved, pairs_of
+from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
+from hybridworld.surrogate.horizons import calibrated_horizons
+from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.trust.bounds import ErrorBound, Residuals
+from hybridworld.trust.calibrate import BEGINNING, calibrate
+from hybridworld.trust.calibration import Calibration, flagged
+from hybridworld.trust.judge import judge
+from hybridworld.trust.step_doubling import StepDoubling
+
+APART = 100_000
+"""Trajectory numbers between two draws."""
+WINDOWS = 25
+"""Windows per draw and per set of states, each resampled from the test trajectories of that draw."""
+
+
+@dataclass(frozen=True)
+class Promises:
+    """What came of each draw, for the states at the beginning of trajectories and for those at random frames."""
+
+    horizons: tuple[int, ...]
+    trajectories: int
+    """That calibrate, and as many that test."""
+    deferral: np.ndarray  # (draws, 2, horizons)
+    coverage: np.ndarray  # (draws, 2, horizons), of the error bounds
+    alarms: np.ndarray  # (draws, 2): the share of windows, horizons mixed, that raise the alarm
+
+
+def keep_promises(
+    surrogate: Surrogate,
+    environment: Environment,
+    trained: Sequence[int],
+    tested: Sequence[int],
+    trajectories: int,
+    draws: int = 20,
+    q: float = 0.75,
+    coverage: float = 0.9,
+    tell: Callable[[int], None] = lambda done: None,
+) -> Promises:
+    """Calibrate and test `draws` times with fresh trajectories."""
+    if trajectories > APART:
+        raise InvalidInput(f"The number of trajectories is {trajectories}: it can be at most {APART}.")
+    signal, rng = StepDoubling(surrogate, surrogate.std), np.random.default_rng(0)
+    found: list[tuple[np.ndarray, ...]] = []
+    for draw in range(draws):
+        first = APART * draw
+        val = Solved(environment, "val", CALIBRATING + first)
+        arrays = calibrate(surrogate, signal, val, calibrated_horizons(trained), trajectories, seed=draw)
+        residuals = Residuals.from_arrays(arrays, "trajectory")
+        assert residuals is not None
+        calibration, bound = Calibration.of(residuals, arrays[BEGINNING]), ErrorBound(residuals)
+        test = Solved(environment, "test", first).blocks(trajectories)
+        judged = judge(surrogate, signal, pairs_of(test, tested, np.random.default_rng(draw), beginnings=True))
+        parts = []
+        for begins in (True, False):
+            rows = [judged.at(h) for h in tested]
+            rows = [row.of((np.arange(len(row.scores)) % 2 == 0) == begins) for row in rows]
+            deferred = [flagged(row.scores, calibration.threshold(h, q)).mean() for h, row in zip(tested, rows, strict=True)]
+            covered = [(row.errors <= bound(row.scores, h, coverage)).mean() for h, row in zip(tested, rows, strict=True)]
+            ranks = np.stack([calibration.ranks(h, row.scores) for h, row in zip(tested, rows, strict=True)])
+            parts.append((deferred, covered, alarm_rate(calibration, ranks, rng)))
+        found.append(tuple(np.array(each) for each in zip(*parts, strict=True)))
+        tell(draw + 1)
+    return Promises(tuple(tested), trajectories, *(np.stack(each) for each in zip(*found, strict=True)))
+
+
+def alarm_rate(calibration: Calibration, ranks: np.ndarray, rng: np.random.Generator) -> float:
+    """The share of windows that raise the alarm; each window holds one answer per trajectory, at a random horizon.
+
+    `ranks` (horizons, trajectories, groups).
+    """
+    horizons, count, _ = ranks.shape
+    alarms = []
+    for _ in range(WINDOWS):
+        some = rng.choice(count, min(WINDOW, count), replace=False)
+        alarms.append(calibration.drift_p_value(ranks[rng.integers(horizons, size=len(some)), some]) < FALSE_ALARMS)
+    return float(np.mean(alarms))
+
+
+def band(share: float, calibrating: int, testing: int) -> tuple[float, float]:
+    """The 95 % band of the share of test answers below a bound that promises `share`."""
+    rank = int(np.ceil((calibrating + 1) * share))
+    low, high = betabinom.interval(0.95, testing, rank, calibrating + 1 - rank)
+    return float(low) / testing, float(high) / testing
