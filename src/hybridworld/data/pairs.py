@@ -5,7 +5,7 @@ Batch number k is a pure function of (seed, k): whoever resumes at batch k sees 
 
 import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count as count_from
@@ -47,6 +47,7 @@ class Batch:
     horizons: np.ndarray  # int64 (batch,), in frames
     params: np.ndarray  # float32 (batch, number of spec.params)
     futures: np.ndarray  # float32 (batch, channels, *grid)
+    guide: np.ndarray | None = None  # float32 (batch, channels, *latent grid): what a guide makes of the states
 
 
 class Pairs:
@@ -55,7 +56,8 @@ class Pairs:
     Trajectory, horizon and start are uniform. With `symmetries` (those of the environment) each pair is seen through a random
     one of them; with `shifts` it is also moved by a random number of cells along the periodic axes, which is right wherever
     the dynamics are the same everywhere. `shard` = (rank, world) is for `world` processes at once: rank takes the samples
-    rank, rank + world, ... of the batch that one process with a batch `world` times as large would have drawn.
+    rank, rank + world, ... of the batch that one process with a batch `world` times as large would have drawn. A `guide`
+    (states, horizons, params) -> coarse futures is run on each batch, in the thread that prepares it.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Pairs:
         symmetries: Sequence[Symmetry] = (),
         shifts: bool = False,
         shard: tuple[int, int] = (0, 1),
+        guide: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None,
     ) -> None:
         spec, (rank, world) = source.spec, shard
         ladder = tuple(spec.horizons if horizons is None else horizons)
@@ -85,7 +88,7 @@ class Pairs:
             if len(each.axes) != len(spec.axes) or (spec.grid and tuple(spec.grid[axis] for axis in each.axes) != spec.grid):
                 raise InvalidInput(f"The symmetry {each.name} does not map the grid {spec.grid} of {spec.name} onto itself.")
         self.source, self.seed, self.horizons = source, seed, np.array(ladder)
-        self.symmetries = tuple(symmetries)
+        self.symmetries, self.guide = tuple(symmetries), guide
         self.shifted = [axis for axis, each in enumerate(spec.axes) if each.boundary == "periodic" and spec.grid and shifts]
         self._size, self._mine = batch * world, slice(rank, None, world)
         self._one_at_a_time = threading.Lock()  # a source has one window
@@ -109,7 +112,9 @@ class Pairs:
             both = self.source.read(np.tile(trajectories, 2), np.concatenate([starts, starts + horizons]))
         self._turn(both, np.tile(turns, 2))
         self._shift(both, np.tile(shifts, (2, 1)))
-        return Batch(both[: len(starts)], horizons, params.astype(np.float32), both[len(starts) :])
+        states, futures = both[: len(starts)], both[len(starts) :]
+        guide = None if self.guide is None else self.guide(states, horizons, params)
+        return Batch(states, horizons, params.astype(np.float32), futures, guide)
 
     def batches(self, start: int = 0, prefetch: int = 2) -> Generator[Batch]:
         """Batches start, start + 1 ... without end; a thread prepares the next `prefetch` of them until the iterator is closed.

@@ -32,6 +32,12 @@ def load(
     """
     bundle = load_bundle(find_model(model), backbone)
     solver = find_solver(bundle.surrogate.spec, solver)
+    if bundle.surrogate.config.guide:
+        if solver is None:
+            raise InvalidInput(
+                f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`."
+            )
+        bundle.surrogate.attach_guide(solver)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bounds = {}
     for kind in ("trajectory", "cell"):

@@ -95,7 +95,7 @@ class Oregonator(Environment):
         return StateSpec(
             name="oregonator",
             title="Oregonator: reaction-diffusion fronts",
-            fields=(Field("u", "1"), Field("v", "1")),
+            fields=(Field("u", "1", allowed=(0.0, U_MAX)), Field("v", "1", allowed=(0.0, V_MAX))),
             axes=(Axis("x", 0.0, SIDE, "periodic"), Axis("y", 0.0, SIDE, "periodic")),
             grid=self.grid,
             frame_step=self.frame_step,

@@ -24,8 +24,16 @@ class Section(BaseModel):
 class SurrogateConfig(Section):
     """The network."""
 
-    backbone: str = Field(description="unet, mlp, or path/to/file.py:Class")
-    width: int | None = Field(None, ge=1, description="features of the network (default: 48 for unet, 256 for mlp)")
+    backbone: str = Field(description="unet, leap, mlp, or path/to/file.py:Class")
+    width: int | None = Field(None, ge=1, description="features of the network (default: 48 for unet, 96 for leap, 256 for mlp)")
+    patch: int | None = Field(
+        None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
+    )
+    guide: bool = Field(False, description="leap: correct a run of the system's own solver on the latent grid")
+    guide_steps: int = Field(1, ge=1, description="solver frames of the guide per frame, for systems with a frame_step")
+    variables: Literal["channels", "physical"] = Field(
+        "channels", description="channels: as they are; physical: the answer is always a state that can exist"
+    )
     params: bool = Field(True, description="does the network see the parameters of the dynamics?")
     residual: Literal["scaled", "plain"] = Field(
         "scaled", description="scaled: unit of the horizon, begins with no change; plain: neither"
@@ -40,8 +48,8 @@ class TrainingConfig(Section):
     objective: Literal["supervised", "self-consistency"] = Field(
         "supervised", description="supervised, or self-consistency: for the ablation only"
     )
-    weighting: Literal["none", "horizon"] = Field(
-        "none", description="none, or horizon: errors relative to the change at their horizon"
+    weighting: Literal["none", "horizon", "guide"] = Field(
+        "none", description="errors relative to nothing (none), to the change at their horizon, or to the guide's error"
     )
     dagger: float = Field(0.1, ge=0, le=1, description="weight of the loss on the surrogate's own mid states")
     dagger_kind: Literal["chain", "solver"] = Field(

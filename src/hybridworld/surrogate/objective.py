@@ -18,6 +18,7 @@ from hybridworld.surrogate.config import TrainingConfig
 from hybridworld.surrogate.surrogate import Surrogate
 
 SMALLEST = 1e-12  # mean square of a change, where nothing changes at all
+GUIDE_FLOOR = 0.01  # mean square error in deviations below which a guide counts as right
 
 Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
 """Environment.solve: (states, frames, params) -> states."""
@@ -42,8 +43,12 @@ class Objective(nn.Module):
         self.unsolved = 0
         """Mid states so far that the solver refused: they are left out."""
 
-    def forward(self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor) -> Tensor:
-        """Mean over the samples of all processes, once these processes average it."""
+    def forward(
+        self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None = None
+    ) -> Tensor:
+        """Mean over the samples of all processes, once these processes average it; `guide`: its answers to the states."""
+        if self.training_config.weighting == "guide":
+            return self._relative_to_guide(states, horizons, params, futures, guide)
         f, share = self.surrogate.advance, self.training_config.dagger
         z, half = self.surrogate.normalise(states), horizons / 2
         if self.training_config.objective == "self-consistency":
@@ -67,6 +72,17 @@ class Objective(nn.Module):
             errors = second(mid, z[mine], half[mine], params[mine], target[mine])
             loss = loss + share * self._world / of_all * errors.sum()
         return loss
+
+    def _relative_to_guide(
+        self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None
+    ) -> Tensor:
+        """Square error in deviations over that of the guide, so that no kind of state outweighs the others."""
+        net = self.surrogate
+        guide = net.ask_guide(states, horizons, params) if guide is None else guide
+        answers = net(states, horizons, params, guide)
+        coarse = net.denormalise(net.backbone.base(net.normalise(guide)))
+        own, found = (squared(net.in_deviations(each - futures)) for each in (coarse, answers))
+        return (found / (own + GUIDE_FLOOR)).mean()
 
     def _weights(self, horizons: Tensor) -> Tensor:
         """One per sample: 1, or what makes "no change" about equally wrong at every horizon."""

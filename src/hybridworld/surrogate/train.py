@@ -21,6 +21,7 @@ from torch.nn.utils import clip_grad_norm_
 from hybridworld.data.atomic import only_one_in, write_atomically
 from hybridworld.data.pairs import Batch, Pairs, TrajectorySource
 from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.physics.environment import Environment
 from hybridworld.physics.symmetry import Symmetry
 from hybridworld.surrogate.backbones import Backbone
 from hybridworld.surrogate.bundle import Bundle, save_bundle
@@ -46,6 +47,8 @@ class Task:
     symmetries: Sequence[Symmetry] = ()
     solve: Solve | None = None
     backbone: type[Backbone] | None = None
+    system: Environment | None = None
+    """Runs the guide of a guided surrogate."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Goes into the model. A run goes on only with the `data` that it names."""
 
@@ -84,6 +87,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     pairs = Pairs(
         task.train, training.batch // us.world, training.seed, training.horizons,
         task.symmetries if training.augment else (), training.augment, (us.rank, us.world),
+        guide=state.surrogate.guide,
     )  # fmt: skip
     checks: dict[int, Batch] = {}
     if us.leads:
@@ -99,7 +103,9 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
             began = time.perf_counter()
             for group in state.optimiser.param_groups:
                 group["lr"] = learning_rate(training, state.step)
-            loss = model(*to_tensors(next(batches), us.device))
+            batch = next(batches)
+            guide = None if batch.guide is None else torch.from_numpy(batch.guide).to(us.device)
+            loss = model(*to_tensors(batch, us.device), guide)
             value = loss.item()
             state.optimiser.zero_grad()
             loss.backward()
@@ -131,6 +137,10 @@ def begin(task: Task, found: dict[str, Any] | None, us: Team) -> State:
     torch.manual_seed(training.seed)  # initial weights, and whatever a user's network draws
     scales = State.scales(found) if found else measure(task.train, training.horizons, training.seed)
     surrogate = Surrogate(task.train.spec, task.config.surrogate, scales, task.backbone).to(us.device)
+    if task.config.surrogate.guide:
+        if task.system is None:
+            raise InvalidInput("surrogate.guide=true needs the solver of the system: name the system.")
+        surrogate.attach_guide(task.system)
     state = State(task.config, surrogate, task.provenance.get("data"))
     if found:
         state.restore(found)
