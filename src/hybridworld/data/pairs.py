@@ -113,8 +113,8 @@ class Pairs:
         self._turn(both, np.tile(turns, 2))
         self._shift(both, np.tile(shifts, (2, 1)))
         states, futures = both[: len(starts)], both[len(starts) :]
-        guide = None if self.guide is None else self.guide(states, horizons, params)
-        return Batch(states, horizons, params.astype(np.float32), futures, guide)
+        params = params.astype(np.float32)
+        return Batch(states, horizons, params, futures, None if self.guide is None else self.guide(states, horizons, params))
 
     def batches(self, start: int = 0, prefetch: int = 2) -> Generator[Batch]:
         """Batches start, start + 1 ... without end; a thread prepares the next `prefetch` of them until the iterator is closed.

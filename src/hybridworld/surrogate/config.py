@@ -25,7 +25,9 @@ class SurrogateConfig(Section):
     """The network."""
 
     backbone: str = Field(description="unet, leap, mlp, or path/to/file.py:Class")
-    width: int | None = Field(None, ge=1, description="features of the network (default: 48 for unet, 96 for leap, 256 for mlp)")
+    width: int | None = Field(
+        None, ge=1, description="features of the network (default: 48 for unet, 96 for leap, 256 for mlp)"
+    )
     patch: int | None = Field(
         None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
     )

@@ -43,9 +43,7 @@ class Objective(nn.Module):
         self.unsolved = 0
         """Mid states so far that the solver refused: they are left out."""
 
-    def forward(
-        self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None = None) -> Tensor:
         """Mean over the samples of all processes, once these processes average it; `guide`: its answers to the states."""
         if self.training_config.weighting == "guide":
             return self._relative_to_guide(states, horizons, params, futures, guide)

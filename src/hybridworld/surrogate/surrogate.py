@@ -111,9 +111,7 @@ class Surrogate(nn.Module):
         """Differences of states in the unit of each channel's deviation."""
         return differences / self._column(self.std)
 
-    def advance(
-        self, z: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None
-    ) -> Tensor:
+    def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None) -> Tensor:
         """The same in normalised states: z (batch, channels, *grid), horizons (batch,)."""
         if self.config.guide:
             states = self.denormalise(z)
@@ -125,9 +123,7 @@ class Surrogate(nn.Module):
             unit = unit * amplitude(z)[:, None]
         return torch.addcmul(z, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
 
-    def correct(
-        self, z: Tensor, states: Tensor, then: Tensor, horizons: Tensor, params: Tensor | None = None
-    ) -> Tensor:
+    def correct(self, z: Tensor, states: Tensor, then: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
         """What a guided network makes of the guide's answer `then`: tensors in, normalised states out, ready for export."""
         now = self.normalise(averaged(states, self.backbone.net.patch))
         condition = self.conditioning(horizons, self.conditions(z, params))
