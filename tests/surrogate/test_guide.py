@@ -144,9 +144,20 @@ def test_an_unattached_one_says_what_it_needs():
 
 
 def test_only_leap_has_a_guide():
-    config = configure(EULER.spec, "smoke", ["surrogate.guide=true"]).surrogate
-    with pytest.raises(InvalidInput, match="are for the backbone leap, not for unet"):
-        Surrogate(EULER.spec, config, ones(EULER.spec))
+    with pytest.raises(InvalidInput, match=r"surrogate\.guide is for the backbone leap, not for unet"):
+        configure(EULER.spec, "smoke", ["surrogate.guide=true"])
+
+
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        (["training.weighting=guide"], r"weighting=guide needs surrogate\.guide=true"),
+        ([*GUIDED, "training.weighting=guide"], r"weighting=guide needs training\.dagger=0"),
+    ],
+)
+def test_a_loss_relative_to_the_guide_needs_one_and_no_other_term(wishes, words):
+    with pytest.raises(InvalidInput, match=words):
+        configure(EULER.spec, "smoke", wishes)
 
 
 @torch.no_grad()
@@ -220,7 +231,7 @@ def test_the_loss_is_relative_to_the_error_of_the_guide():
     environment = Drift()
     net = guided(environment)
     torch.nn.init.zeros_(net.backbone.last.conv.weight)
-    config = configure(environment.spec, "smoke", [*GUIDED, "training.weighting=guide"]).training
+    config = configure(environment.spec, "smoke", [*GUIDED, "training.weighting=guide", "training.dagger=0"]).training
     batch = Pairs(table(environment, count=4), 6, guide=net.guide).batch(0)
     inputs = [torch.from_numpy(each) for each in (batch.states, batch.horizons.astype(np.float32), batch.params, batch.futures)]
     loss = Objective(net, config)(*inputs, torch.from_numpy(batch.guide))
@@ -232,7 +243,7 @@ def test_the_loss_is_relative_to_the_error_of_the_guide():
 def test_training_makes_it_better_than_its_guide(tmp_path):
     environment = Drift()
     wishes = (
-        *GUIDED, "surrogate.width=16", "training.weighting=guide", "training.lr=5e-3", "training.batch=16", "training.ema=0.9",
+        *GUIDED, "surrogate.width=16", "training.weighting=guide", "training.dagger=0", "training.lr=5e-3", "training.batch=16", "training.ema=0.9",
         "training.samples=480", "training.epochs=3", "training.horizons=1,2,4,8", "training.augment=true",
     )  # fmt: skip
     config = configure(environment.spec, "smoke", wishes)
@@ -250,5 +261,5 @@ def test_training_makes_it_better_than_its_guide(tmp_path):
 def test_a_guided_training_needs_the_system(tmp_path):
     environment = Drift()
     config = configure(environment.spec, "smoke", GUIDED)
-    with pytest.raises(InvalidInput, match="surrogate.guide=true needs the solver of the system"):
+    with pytest.raises(InvalidInput, match=r"surrogate\.guide=true needs the solver of the system"):
         train(Task(config, table(environment, count=4), table(environment, "val", 4)), tmp_path)

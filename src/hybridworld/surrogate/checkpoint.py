@@ -24,6 +24,8 @@ from hybridworld.surrogate.surrogate import Surrogate
 FILE = "checkpoint.pt"
 EVERY = 60.0  # seconds
 
+Weights = tuple[Tensor, ...] | list[Tensor]
+
 
 class State:
     """Weights, optimiser, moving average, how far we are, and what was seen on the way."""
@@ -116,11 +118,11 @@ class State:
 PLAIN = ("step", "loss_sum", "loss_steps", "seconds", "step_seconds", "history", "best_epoch", "unsolved", "finished")
 
 
-def moving_average(decay: float) -> Callable[[list[Tensor], list[Tensor], Tensor], None]:
-    """The update of averaged weights; over the first n updates the decay rises as (1 + n) / (10 + n), so that it forgets."""
+def moving_average(decay: float) -> Callable[[Weights, Weights, Tensor | int], None]:
+    """The update of averaged weights; its decay begins small, so that the first weights are soon forgotten."""
 
     @torch.no_grad()
-    def update(averaged: list[Tensor], current: list[Tensor], count: Tensor) -> None:
+    def update(averaged: Weights, current: Weights, count: Tensor | int) -> None:
         n = int(count)
         torch._foreach_lerp_(averaged, current, 1 - min(decay, (1 + n) / (10 + n)))
 

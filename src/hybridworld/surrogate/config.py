@@ -25,9 +25,7 @@ class SurrogateConfig(Section):
     """The network."""
 
     backbone: str = Field(description="unet, leap, mlp, or path/to/file.py:Class")
-    width: int | None = Field(
-        None, ge=1, description="features of the network (default: 48 for unet, 96 for leap, 256 for mlp)"
-    )
+    width: int | None = Field(None, ge=1, description="features of the network (default: unet 48, leap 96, mlp 256)")
     patch: int | None = Field(
         None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
     )
@@ -112,10 +110,24 @@ class Config(Section):
     surrogate: SurrogateConfig
     training: TrainingConfig
 
+    @model_validator(mode="after")
+    def _guided(self) -> "Config":
+        training = self.training
+        if self.surrogate.guide and self.surrogate.backbone != "leap":
+            raise ValueError(f"surrogate.guide is for the backbone leap, not for {self.surrogate.backbone}")
+        if training.weighting == "guide" and not self.surrogate.guide:
+            raise ValueError("training.weighting=guide needs surrogate.guide=true")
+        if training.weighting == "guide" and (training.dagger or training.objective != "supervised"):
+            raise ValueError("training.weighting=guide needs training.dagger=0 and training.objective=supervised")
+        return self
+
 
 FIELDS = {"lr": 2e-4, "batch": 8, "samples": 2_000, "epochs": 40, "validation": 32, "calibration": 200}
 SHORT = {"lr": 1e-3, "batch": 4, "samples": 200, "epochs": 6, "validation": 16, "calibration": 32, "weighting": "horizon"}
 VECTORS = {"lr": 3e-4, "batch": 128, "samples": 25_600, "epochs": 80, "validation": 2_000, "calibration": 2_000}
+GUIDED = {
+    "lr": 2e-3, "warmup": 0.5, "weighting": "guide", "dagger": 0, "ema": 0.99, "augment": True, "samples": 1_600, "epochs": 20,
+}  # fmt: skip
 PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? -> settings
     "paper": {
         True: {"surrogate": {"params": False}, "training": FIELDS},
@@ -123,6 +135,13 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
     },
     "laptop": {
         True: {"training": FIELDS | SHORT | {"ema": 0.98, "augment": True}},
+        False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
+    },
+    "guided": {
+        True: {
+            "surrogate": {"backbone": "leap", "guide": True, "variables": "physical"},
+            "training": FIELDS | GUIDED,
+        },
         False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
     },
     "smoke": {
@@ -134,7 +153,9 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
     },
 }
 """`paper`: the hyperparameter table (systems may add to it), and the state alone. `laptop`: what two cores do in the time of a
-coffee break; the network sees the parameters. `smoke`: is everything connected?"""
+coffee break; the network sees the parameters. `guided`: a network that corrects a coarse run of the system's own solver, for
+Euler 2D 50 minutes on two cores; a state vector has no coarse grid, and is trained as by `laptop`. `smoke`: is everything
+connected?"""
 
 
 def configure(

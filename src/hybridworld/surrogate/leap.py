@@ -148,7 +148,7 @@ def averaged(x: Tensor, patch: int) -> Tensor:
 
 
 def interpolated(x: Tensor, patch: int, boundaries: tuple[str, ...]) -> Tensor:
-    """Linear interpolation from the centres of latent cells to those of cells: (batch, c, *latent grid) -> (batch, c, *grid)."""
+    """Linear interpolation between the centres of latent cells: (batch, c, *latent grid) -> (batch, c, *grid)."""
     grid = [cells * patch for cells in x.shape[2:]]
     wide = framed(x, 1, boundaries)
     fine = F.interpolate(wide, [cells + 2 * patch for cells in grid], mode=LINEAR[len(grid)], align_corners=False)

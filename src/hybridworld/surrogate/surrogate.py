@@ -11,6 +11,7 @@ the ranges that their fields allow: the answer is a state that can exist.
 """
 
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import torch
@@ -64,10 +65,8 @@ class Surrogate(nn.Module):
         options = {} if config.width is None else {"width": config.width}
         if config.backbone == "leap":
             options["patch"] = config.patch or default_patch(spec.grid)
-        elif config.guide or config.patch:
-            raise InvalidInput(f"surrogate.guide and surrogate.patch are for the backbone leap, not for {config.backbone}.")
         self.guide: Guide | None = None
-        self.backbone = (GuidedLeap if config.guide else make)(len(spec.channels), boundaries, CONDITION, **options)
+        self.backbone: Any = (GuidedLeap if config.guide else make)(len(spec.channels), boundaries, CONDITION, **options)
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():
                 nn.init.zeros_(parameter)
@@ -136,8 +135,8 @@ class Surrogate(nn.Module):
                 f"The model of {self.spec.name} is guided by the solver of its system: give it, as load(..., solver=SYSTEM) "
                 "or surrogate.attach_guide(SYSTEM)."
             )
-        arrays = [None if each is None else each.detach().cpu().numpy() for each in (states, horizons, params)]
-        return torch.from_numpy(self.guide(*arrays)).to(states)
+        rows = None if params is None else params.detach().cpu().numpy()
+        return torch.from_numpy(self.guide(states.detach().cpu().numpy(), horizons.cpu().numpy(), rows)).to(states)
 
     def unit_of_change(self, horizons: Tensor) -> Tensor:
         """change(h) for horizons (batch,) -> (batch, channels)."""
