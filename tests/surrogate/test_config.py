@@ -147,9 +147,8 @@ def test_a_name_like_no_other_is_answered_with_all_there_are():
 
 
 def test_an_unknown_preset_is_answered_with_the_known_ones():
-    with pytest.raises(
-        InvalidInput, match=r"^Unknown preset 'papr': choose paper, laptop, guided, smoke\. Did you mean 'paper'\?$"
-    ):
+    choices = ", ".join(PRESETS)
+    with pytest.raises(InvalidInput, match=rf"^Unknown preset 'papr': choose {choices}\. Did you mean 'paper'\?$"):
         configure(RING, "papr")
 
 

@@ -243,8 +243,8 @@ def test_the_loss_is_relative_to_the_error_of_the_guide():
 def test_training_makes_it_better_than_its_guide(tmp_path):
     environment = Drift()
     wishes = (
-        *GUIDED, "surrogate.width=16", "training.weighting=guide", "training.dagger=0", "training.lr=5e-3", "training.batch=16", "training.ema=0.9",
-        "training.samples=480", "training.epochs=3", "training.horizons=1,2,4,8", "training.augment=true",
+        *GUIDED, "surrogate.width=16", "training.weighting=guide", "training.dagger=0", "training.lr=5e-3", "training.batch=16",
+        "training.ema=0.9", "training.samples=480", "training.epochs=3", "training.horizons=1,2,4,8", "training.augment=true",
     )  # fmt: skip
     config = configure(environment.spec, "smoke", wishes)
     state = train(Task(config, table(environment), table(environment, "val", 16), system=environment), tmp_path)
