@@ -77,9 +77,9 @@ class Objective(nn.Module):
         """Square error in deviations over that of the guide, so that no kind of state outweighs the others."""
         net = self.surrogate
         guide = net.ask_guide(states, horizons, params) if guide is None else guide
-        answers = net(states, horizons, params, guide)
-        coarse = net.denormalise(net.backbone.base(net.normalise(guide)))
-        own, found = (squared(net.in_deviations(each - futures)) for each in (coarse, answers))
+        answers = net.correct(net.normalise(states), states, guide, horizons, params)
+        coarse, target = net.backbone.base(net.normalise(guide)), net.standardise(futures)
+        own, found = (squared(net.in_deviations(each) - target) for each in (coarse, answers))
         return (found / (own + GUIDE_FLOOR)).mean()
 
     def _weights(self, horizons: Tensor) -> Tensor:

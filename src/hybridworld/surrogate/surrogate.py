@@ -96,9 +96,7 @@ class Surrogate(nn.Module):
 
     def normalise(self, states: Tensor) -> Tensor:
         """Physical units -> z."""
-        if self.gamma is not None:
-            return gas_variables(states, self.gamma)
-        return (states - self._column(self.mean)) / self._column(self.std)
+        return self.standardise(states) if self.gamma is None else gas_variables(states, self.gamma)
 
     def denormalise(self, z: Tensor) -> Tensor:
         """z -> physical units."""
@@ -106,9 +104,13 @@ class Surrogate(nn.Module):
             return gas_state(z, self.gamma)
         return (z * self._column(self.std) + self._column(self.mean)).clamp(self._column(self.low), self._column(self.high))
 
-    def in_deviations(self, differences: Tensor) -> Tensor:
-        """Differences of states in the unit of each channel's deviation."""
-        return differences / self._column(self.std)
+    def standardise(self, states: Tensor) -> Tensor:
+        """Physical units -> deviations of each channel from its mean."""
+        return (states - self._column(self.mean)) / self._column(self.std)
+
+    def in_deviations(self, z: Tensor) -> Tensor:
+        """z -> deviations of each channel from its mean, which is the same unless z are the variables of a gas."""
+        return z if self.gamma is None else self.standardise(self.denormalise(z))
 
     def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None) -> Tensor:
         """The same in normalised states: z (batch, channels, *grid), horizons (batch,)."""
