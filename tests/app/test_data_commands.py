@@ -2,8 +2,12 @@
 
 import json
 
+import h5py
+import numpy as np
 import pytest
 from tests.app.test_cli import run
+
+from hybridworld.physics.euler2d import Euler2D
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +90,27 @@ def test_bad_input_ends_with_one_sentence(arguments, words, tmp_path):
     (tmp_path / "taken").write_text("")
     code, _, err = run(*arguments, cwd=tmp_path)
     assert code == 1 and words in err.splitlines()[-1] and "Traceback" not in err
+
+
+def test_a_resolved_dataset_says_so_and_refuses_another_reference(tmp_path):
+    root, small = tmp_path / "d", ("--scale", "smoke", "--split", "val")
+    code, _, err = run("generate", "euler2d", *small, "--resolved", 2, "--out", root)
+    assert code == 0, err
+    assert json.loads((root / "manifest.json").read_text())["identity"]["resolved"] == 2
+    assert run("generate", "euler2d", *small, "--resolved", 2, "--out", root)[0] == 0
+    for other, told in (([], "resolved 2, and this run has None"), (["--resolved", 3], "resolved 2, and this run has 3")):
+        code, _, err = run("generate", "euler2d", *small, *other, "--out", root)
+        assert code == 1 and told in err, err
+    code, _, err = run("check", "ball3d", "--resolved", 2)
+    assert code == 1 and "has no grid" in err
+
+
+def test_a_resolved_simulation_is_the_averaged_fine_run(tmp_path):
+    code, _, err = run("simulate", "euler2d", "--resolved", 2, "--frames", 2, "--out", tmp_path)
+    assert code == 0, err
+    environment = Euler2D().resolved(2)
+    sample = environment.initial("test", 0)
+    truth = environment.record(sample.state[None], 2, sample.params[None])
+    with h5py.File(tmp_path / "euler2d-test-0.hdf5") as file:
+        np.testing.assert_allclose(file["t0_fields/density"][0], truth[0, 0], rtol=1e-6)
+        assert json.loads(file.attrs["hybridworld_identity"])["resolved"] == 2

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
@@ -22,6 +23,8 @@ from hybridworld.data import plan as planning
 from hybridworld.data.generate import generate
 from hybridworld.data.manifest import Manifest
 from hybridworld.data.plan import Plan, at_scale, parse_counts
+from hybridworld.physics.ball3d import Ball3D
+from hybridworld.physics.euler2d import Euler2D
 from hybridworld.physics.registry import BUILT_IN, find_system
 from hybridworld.physics.spec import SPLITS
 from tests.data.decay import Decay
@@ -112,7 +115,7 @@ generation.generate(planning.Plan(Decay(), counts), root, workers=2)
 def test_sigkill_at_any_step_costs_nothing(whole, tmp_path):
     """A run is killed before and after random writes, syncs and renames, again and again, until one is through."""
     root, chance = tmp_path / "killed", random.Random(7)
-    environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     kills = 0
     while True:
         moment = chance.randrange(1, 40) if kills < 14 else 10**9
@@ -215,7 +218,7 @@ def test_a_disk_that_fills_up_on_the_way_costs_nothing(whole, tmp_path):
         "resource.setrlimit(resource.RLIMIT_FSIZE, (13000, 13000))\n"
         "generate(Plan(Decay(), COUNTS), Path(sys.argv[1]), 2)"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     run = subprocess.run(
         [sys.executable, "-c", code, tmp_path / "full"], env=environment, capture_output=True, text=True, check=False
     )
@@ -230,6 +233,7 @@ def test_a_disk_that_fills_up_on_the_way_costs_nothing(whole, tmp_path):
         (lambda: Plan(Decay(), COUNTS, "float16"), "dtype float32, and this run has float16"),
         (lambda: Plan(Decay(grid=(12, 4)), COUNTS), "and this run has"),
         (lambda: Plan(find_system("ball3d"), COUNTS), "system decay, and this run has ball3d"),
+        (lambda: Plan(Faster(), COUNTS), "solver with class Decay, and this run has Faster"),
         (lambda: Plan(Decay(), COUNTS | {"train": 4}), "more trajectories of split 'train' than the 4"),
     ],
 )
@@ -238,6 +242,50 @@ def test_another_plan_in_the_same_directory_is_refused(plan, words, whole):
     with pytest.raises(hw.InvalidInput, match=words):
         generate(plan(), whole, 1)
     assert contents(whole) == before
+
+
+@dataclass(frozen=True)
+class Faster(Decay):
+    """Another solver for the same states."""
+
+    def advance(self, states, frames, params):
+        return super().advance(states, 2 * frames, params)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (Ball3D(), Ball3D(substeps=1), "solver with substeps 50, and this run has 1"),
+        (Ball3D(), Ball3D(frame_step=0.02), "solver with frame_step 0.01, and this run has 0.02"),
+        (Euler2D(grid=(8, 8)), Euler2D(grid=(8, 8), cfl=0.2), "solver with cfl 0.4, and this run has 0.2"),
+        (Euler2D(grid=(8, 8)), Euler2D(grid=(8, 8), dtype="float32"), "solver with dtype float64, and this run has float32"),
+    ],
+)
+def test_another_setting_of_the_solver_in_the_same_directory_is_refused(one, other, words, tmp_path):
+    generate(Plan(one, {"train": 2}), tmp_path, 1)
+    generate(Plan(one, {"train": 3}), tmp_path, 1)
+    with pytest.raises(hw.InvalidInput, match=words):
+        generate(Plan(other, {"train": 4}), tmp_path, 1)
+
+
+def test_a_manifest_of_format_1_goes_on_and_then_has_an_identity(whole, tmp_path):
+    generate(Plan(Decay(), {"train": 5}), tmp_path / "old", 1)
+    path = tmp_path / "old" / "manifest.json"
+    content = json.loads(path.read_text()) | {"format": 1}
+    del content["identity"]
+    path.write_text(json.dumps(content))
+    assert Manifest.load(tmp_path / "old").identity == {}
+    with pytest.raises(hw.InvalidInput, match="and this run has"):
+        generate(Plan(Decay(grid=(12, 4)), COUNTS), tmp_path / "old", 1)
+    generate(Plan(Decay(), COUNTS), tmp_path / "old", 1)
+    assert contents(tmp_path / "old") == contents(whole)
+
+
+def test_a_manifest_of_a_later_format_is_refused(whole):
+    path = whole / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 3}))
+    with pytest.raises(hw.InvalidInput, match="another format than 1 or 2: update hybridworld"):
+        Manifest.load(whole)
 
 
 @pytest.mark.parametrize(

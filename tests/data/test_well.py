@@ -1,5 +1,7 @@
 """The Well's layout, read back with plain h5py."""
 
+import json
+
 import h5py
 import numpy as np
 import pytest
@@ -65,6 +67,7 @@ def test_the_origin_of_each_trajectory_is_told(written):
     with h5py.File(path) as file:
         assert list(file["origin/seed"]) == [4, 7]
         assert file.attrs["split"] == "train" and file.attrs["solver_version"] == env.version
+        assert json.loads(file.attrs["hybridworld_identity"]) == env.identity
         for row, sample in enumerate(samples):
             for name, value in sample.origin.items():
                 found = file["origin"][name][row]

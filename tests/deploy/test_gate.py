@@ -273,7 +273,7 @@ def test_a_coverage_that_the_bounds_cannot_promise_is_refused_before_the_first_a
     scores = draw(50, 0)
     bound = ErrorBound(Residuals({1.0: scores}, {1.0: scores}))
     for coverage in (0, 0.99, 1):
-        with pytest.raises(InvalidInput, match="with 50 validation scores"):
+        with pytest.raises(InvalidInput, match="with 50 validation trajectories"):
             gate_of(bound=bound, coverage=coverage)
 
 

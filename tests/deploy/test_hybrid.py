@@ -6,12 +6,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybridworld.data.evidence import Recorded
 from hybridworld.deploy import hybrid as module
 from hybridworld.deploy.hybrid import HybridModel
-from hybridworld.errors import InvalidInput
-from hybridworld.surrogate.validation import validation_pairs
+from hybridworld.errors import InvalidInput, SolverFailure
+from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibrate import calibrate
-from hybridworld.trust.calibration import BeyondCalibration, Calibration
+from hybridworld.trust.calibration import Calibration
 from hybridworld.trust.signal import Estimate
 from hybridworld.trust.step_doubling import StepDoubling
 from tests.deploy.fakes import DAMPING, Solver, Told, seeded, told, with_scores
@@ -21,8 +22,9 @@ from tests.surrogate.flows import OSCILLATOR, Oscillator, Ring, surrogate, table
 def made(environment, solve=None):
     """A calibrated model, and states with parameters that it was not calibrated on."""
     net, source = seeded(environment.spec), table(environment, "val", 32)
-    arrays = calibrate(net, StepDoubling(net, net.std), validation_pairs(source, (1, 4), 64, seed=0))
-    model = HybridModel(net, Calibration.from_arrays(arrays), solve or environment.solve)
+    arrays = calibrate(net, StepDoubling(net, net.std), Recorded(source), (1, 2, 4, 8), 32)
+    residuals = Residuals.from_arrays(arrays, "trajectory")
+    model = HybridModel(net, Calibration.of(residuals), solve or environment.solve, ErrorBound(residuals))
     samples = [environment.initial("test", seed) for seed in range(24)]
     return model, np.stack([sample.state for sample in samples]), np.stack([sample.params for sample in samples])
 
@@ -223,6 +225,102 @@ def test_a_rollout_that_always_defers_is_the_trajectory_of_the_solver(case):
     np.testing.assert_allclose(last, environment.solve(states[0], 8, params[0]), rtol=1e-10, atol=1e-12)
 
 
+# Beyond the longest trained horizon, here 8.
+
+
+@pytest.mark.parametrize("options", [{"mode": 1}, {"q": 0.5}, {"threshold": np.inf}, {"q": 0}])
+@pytest.mark.parametrize(("horizon", "spans"), [(9, (5, 4)), (16, (8, 8)), (17, (6, 6, 5)), (20, (7, 7, 6))])
+def test_a_long_horizon_is_a_chain_of_trained_ones_with_the_gate_at_each_link(case, horizon, spans, options):
+    _, model, states, params = case
+    whole, state = model.predict(states, horizon, params, **options), states
+    assert tuple(link.horizon for link in whole.links) == spans and whole.horizon == horizon
+    used = np.zeros(len(states), bool)
+    for link, span in zip(whole.links, spans, strict=True):
+        by_hand = model.predict(state, span, params, **options)
+        np.testing.assert_array_equal(link.state, by_hand.state)
+        assert link.threshold == by_hand.threshold
+        state, used = by_hand.state, used | by_hand.used_solver
+    np.testing.assert_array_equal(whole.state, state)
+    np.testing.assert_array_equal(whole.used_solver, used)
+    assert whole.threshold is None and f"{horizon} frames are more than the longest trained horizon, 8" in whole.notes[0]
+    assert " + ".join(map(str, spans)) in whole.notes[0]
+
+
+def test_a_chain_that_always_defers_is_the_solver_and_has_no_doubt(case):
+    environment, model, states, params = case
+    whole = model.predict(states, 20, params, q=0)
+    np.testing.assert_allclose(whole.state, environment.solve(states, 20, params), rtol=1e-9, atol=1e-11)
+    assert (whole.score == 0).all() and (whole.error_map == 0).all()
+
+
+def test_the_map_of_a_chain_is_the_sum_of_the_maps_of_what_the_surrogate_answered(case):
+    _, model, states, params = case
+    whole = model.predict(states, 20, params, q=0.5)
+    kept = [np.where(link.used_solver, 0, link.score) for link in whole.links]
+    np.testing.assert_allclose(whole.score, np.sum(kept, axis=0), rtol=1e-6)
+    np.testing.assert_allclose(whole.error_map.reshape(len(states), -1).mean(axis=1), whole.score, rtol=1e-4)
+
+
+def test_a_chain_has_no_bound_and_a_single_forecast_has_one(case):
+    _, model, states, params = case
+    assert model.error_bounds(model.predict(states, 20, params)) is None
+    assert model.error_bounds(model.predict(states, 4, params, mode=1)) is None
+    forecast = model.predict(states, 3, params, q=0.5)
+    bounds = model.error_bounds(forecast, 0.8)
+    assert (bounds[forecast.used_solver] == 0).all() and (bounds[~forecast.used_solver] > 0).all()
+
+
+def test_one_state_has_a_chain_without_batch_axis(case):
+    _, model, states, params = case
+    one, batch = model.predict(states[0], 20, params[0]), model.predict(states[:1], 20, params[:1])
+    assert one.state.shape == model.spec.shape and one.links[1].state.shape == model.spec.shape
+    np.testing.assert_array_equal(one.state, batch.state[0])
+
+
+def test_a_fraction_beyond_the_longest_is_a_chain_of_equal_links(case):
+    _, model, states, params = case
+    assert [link.horizon for link in model.predict(states, 20.4, params, mode=1).links] == [pytest.approx(6.8)] * 3
+
+
+def test_a_link_that_starts_from_no_state_says_which_and_what_to_do():
+    def picky(states, frames, params):
+        raise InvalidInput("There is no such state.")
+
+    class Late(Told):
+        calls = 0
+
+        def __call__(self, states, horizons, params):
+            self.calls += 1
+            return Estimate(states.clone(), torch.full((len(states),), float(self.calls > 1)))
+
+    model = HybridModel(seeded(OSCILLATOR), None, picky, signal=Late())
+    with pytest.raises(SolverFailure, match=r"Link 2 of the forecast: .*no such state.*smaller q"):
+        model.predict(np.zeros((3, 2)), 16, DAMPING, threshold=0.5)
+
+
+# What is said beside an answer.
+
+
+def test_a_horizon_that_training_saw_needs_no_note(case):
+    _, model, states, params = case
+    for horizon, mode in ((2, 2), (3, 1), (8, 2), (1, 1)):
+        assert model.predict(states, horizon, params, mode).notes == ()
+
+
+def test_one_frame_with_a_map_says_that_half_a_frame_is_untrained(case):
+    _, model, states, params = case
+    (note,) = model.predict(states, 1, params).notes
+    assert "two half frames, which no training has seen" in note
+
+
+@pytest.mark.parametrize(("horizon", "mode"), [(3, 1), (3, 2), (1.5, 1)])
+def test_a_horizon_between_those_of_training_says_so(case, horizon, mode):
+    environment, model, states, params = case
+    listed = HybridModel(model.surrogate, model.calibration, environment.solve, trained=(1, 2, 4, 8))
+    (note,) = listed.predict(states, horizon, params, mode).notes
+    assert f"No training has seen a horizon of {horizon:g} frames (it has seen 1, 2, 4, 8)" in note
+
+
 def test_time_is_accounted_for(case):
     _, model, states, params = case
     assert set(model.predict(states, 4, params, mode=1).seconds) == {"surrogate"}
@@ -269,12 +367,6 @@ def test_a_fraction_of_a_frame_is_for_mode_1_alone(case):
     assert np.isfinite(model.predict(states, 1.5, params, mode=1).state).all()
     with pytest.raises(InvalidInput, match=r"horizon is 1\.5 frames: mode 2 .* whole frames"):
         model.predict(states, 1.5, params)
-
-
-def test_beyond_the_calibrated_horizons_it_answers_and_warns(case):
-    _, model, states, params = case
-    with pytest.warns(BeyondCalibration, match="horizon 8 is beyond"):
-        model.predict(states, 8, params)
 
 
 @pytest.mark.parametrize(

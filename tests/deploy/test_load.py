@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hybridworld.data.evidence import Recorded
 from hybridworld.deploy import load as module
 from hybridworld.deploy.load import load
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.oregonator import Oregonator
 from hybridworld.surrogate.bundle import Bundle, save_bundle
-from hybridworld.surrogate.validation import validation_pairs
+from hybridworld.trust.bounds import Residuals
 from hybridworld.trust.calibrate import calibrate
 from hybridworld.trust.calibration import Calibration
 from hybridworld.trust.step_doubling import StepDoubling
@@ -19,11 +20,11 @@ from tests.deploy.fakes import seeded
 from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, table, tiny
 
 
-def saved(path, environment, count=8):
+def saved(path, environment, count=16):
     """A small model of the system, calibrated (without `count`: not), as a file; and the arrays that are in it."""
     net, arrays = seeded(environment.spec), {}
     if count:
-        arrays = calibrate(net, StepDoubling(net, net.std), validation_pairs(table(environment, "val", count), (1, 4), 40, 0))
+        arrays = calibrate(net, StepDoubling(net, net.std), Recorded(table(environment, "val", count)), (1, 4), count)
     save_bundle(path, Bundle(net, tiny(environment.spec), arrays=arrays))
     return arrays
 
@@ -42,7 +43,7 @@ def start(environment):
 
 def test_a_shipped_model_loads_by_name_with_its_calibration_and_its_solver(shipped):
     model = load("ball3d")
-    known = Calibration.from_arrays(shipped)
+    known = Calibration.of(Residuals.from_arrays(shipped, "trajectory"))
     assert model.threshold(4, 0.75) == pytest.approx(known.threshold(4, 0.75))
     assert model.bound(np.ones(1), 4)[0] > 0
     state, params = start(Ball3D())

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 import hybridworld as hw
+from hybridworld.data.evidence import Recorded
 from hybridworld.surrogate.config import configure
 from hybridworld.surrogate.normalisation import Normalisation
 from hybridworld.surrogate.surrogate import Surrogate
@@ -78,6 +79,9 @@ class Table:
 
     def read(self, trajectories, frames):
         return self._states[trajectories, frames]
+
+    def blocks(self, count):
+        return Recorded(self).blocks(count)
 
 
 def table(environment, split="train", count=64):

@@ -23,7 +23,7 @@ def made(environment=None, seed=0):
     """A bundle with something in every part."""
     source = table(environment or Oscillator(), count=8)
     torch.manual_seed(seed)
-    net = surrogate(source.spec, scales=measure(source, (1, 2)))
+    net = surrogate(source.spec, scales=measure(source.spec, source, (1, 2)).scales)
     validation = {"mse": 0.125, "horizons": {"1": {"mse": 1e-30, "nrmse": 1 / 3}}}
     arrays = {
         "calibration": np.linspace(0, 1, 5, dtype=np.float32),

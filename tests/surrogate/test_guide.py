@@ -99,6 +99,17 @@ def test_more_steps_per_frame_are_shorter_steps():
     np.testing.assert_array_equal(found, finer.solve(coarsen(OREGONATOR.spec, states, 4), 6, params))
 
 
+def test_a_guide_runs_the_scheme_that_is_named_and_never_the_finer_grid():
+    states, params = starts(EULER)
+    horizons, coarse = np.full(4, 3.0), coarsen(EULER.spec, states, 4)
+    name, other = next(iter(EULER.variants().items()))
+    found = Guide(EULER.resolved(2), 4, scheme=name)(states, horizons, params)
+    np.testing.assert_array_equal(found, other.coarsened(4).in_precision("float32").solve(coarse, 3))
+    assert not np.allclose(found, Guide(EULER.resolved(2), 4)(states, horizons, params))
+    with pytest.raises(InvalidInput, match=f"euler2d has no scheme 'third order' for a guide: there is {name}"):
+        Guide(EULER, 4, scheme="third order")
+
+
 def test_a_system_of_whole_frames_is_interpolated_between_them():
     states, params = starts(Drift())
     half, before, after = (Guide(Drift(), 4)(states, np.full(4, h), params) for h in (2.25, 2.0, 3.0))

@@ -60,7 +60,7 @@ def test_denormalising_undoes_normalising(seed, size):
 
 def test_normalised_states_have_mean_zero_and_deviation_one():
     source = table(Oscillator())
-    net = surrogate(source.spec, scales=measure(source, (1, 2)))
+    net = surrogate(source.spec, scales=measure(source.spec, source, (1, 2)).scales)
     everything = source.read(*(each.ravel() for each in np.indices((64, source.frames))))
     z = net.normalise(torch.from_numpy(everything))
     assert z.mean(dim=0).abs().max() < 0.1 and (z.std(dim=0) - 1).abs().max() < 0.1
@@ -121,7 +121,7 @@ def test_channels_that_never_change_are_predicted_constant(horizon):
 
 def test_the_spin_of_a_ball_is_found_to_be_constant():
     source = table(hw.system("ball3d"), count=32)
-    scales = measure(source, (1, 64))
+    scales = measure(source.spec, source, (1, 64)).scales
     assert (scales.changes[:, 6:] == 0).all() and (scales.changes[:, :6] > 0).all() and (scales.std[6:] > 1).all()
 
 
@@ -230,6 +230,10 @@ def test_the_unit_of_a_plain_residual_is_one():
 # What is measured.
 
 
+def scales_of(source, horizons):
+    return measure(source.spec, source, horizons).scales
+
+
 def decays(rates, amplitudes, frames=9, spec=OSCILLATOR):
     """Trajectory i: amplitudes[i] * exp(-rates * frame), a rate per channel."""
     time = np.arange(frames)[:, None]
@@ -241,7 +245,7 @@ def test_measured_scales_are_those_of_the_flow():
     """A decay: state and change are known multiples of the amplitude, so all moments are geometric sums."""
     amplitudes = np.random.default_rng(0).normal([5, -3], [2, 1], size=(50, 2))
     rates = np.array([0.05, 0.3])
-    found = measure(decays(rates, amplitudes), (4, 1, 2))
+    found = scales_of(decays(rates, amplitudes), (4, 1, 2))
     weights = np.exp(-rates * np.arange(9)[:, None])
     mean = amplitudes.mean(axis=0) * weights.mean(axis=0)
     std = np.sqrt((amplitudes**2).mean(axis=0) * (weights**2).mean(axis=0) - mean**2)
@@ -257,7 +261,7 @@ def test_measured_scales_are_those_of_the_flow():
 
 
 def test_measured_scales_on_a_grid_are_per_channel_and_float32():
-    found = measure(table(Ring(), count=16), (1, 8))
+    found = scales_of(table(Ring(), count=16), (1, 8))
     assert found.mean.shape == found.std.shape == (1,) and found.changes.shape == (2, 1)
     assert all(getattr(found, name).dtype == np.float32 for name in found.__dataclass_fields__)
     rough = table(Ring(), count=16).read(np.repeat(np.arange(16), 17), np.tile(np.arange(17), 16))
@@ -267,14 +271,14 @@ def test_measured_scales_on_a_grid_are_per_channel_and_float32():
 def test_what_never_varies_has_the_deviation_one_and_never_changes():
     source = decays([0.0, 0.1], [[1e4, 1.0]] * 5)
     source._params[:] = 0.3
-    found = measure(source, (1, 2))
+    found = measure(source.spec, source, (1, 2)).scales
     assert found.std[0] == 1 and found.param_std[0] == 1 and (found.changes[:, 0] == 0).all()
     assert found.std[1] < 1 and np.isfinite(found.changes).all()
 
 
 def test_a_small_deviation_beside_a_large_mean_is_found():
     amplitudes = np.random.default_rng(0).normal([1e5, 0], [10, 1], size=(64, 2))
-    found = measure(decays([0.0, 0.0], amplitudes), (1,))
+    found = scales_of(decays([0.0, 0.0], amplitudes), (1,))
     assert found.std[0] == pytest.approx(amplitudes[:, 0].std(), rel=0.05)
 
 
@@ -284,7 +288,7 @@ def test_a_rare_blast_does_not_set_the_unit_for_everything_else(blast, unit):
     states = np.zeros((64, 2, 1, 1000))
     states[:, 1] = np.resize([1, -1], 1000)
     states[:4, 1] *= blast
-    found = measure(Table(replace(RING, grid=(1000,), frames=2), states, np.full((64, 1), 0.3)), (1,))
+    found = scales_of(Table(replace(RING, grid=(1000,), frames=2), states, np.full((64, 1), 0.3)), (1,))
     assert found.changes[0, 0] * found.std[0] == pytest.approx(unit, rel=1e-3)
 
 
@@ -300,6 +304,24 @@ def test_the_amplitude_of_a_field_is_one_at_least_and_its_own_where_it_is_large(
 
 
 def test_measuring_twice_gives_the_same():
-    one, other = (measure(table(Oscillator()), (1, 4), seed=3) for _ in range(2))
+    one, other = (scales_of(table(Oscillator()), (1, 4)) for _ in range(2))
     for name in one.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_measuring_goes_on_until_the_deviations_are_stable_and_says_how_stable():
+    """With a heavy tail over trajectories it takes more of them; the error that is told is that over repeats."""
+    rng = np.random.default_rng(0)
+
+    def told(spread, count=1024):
+        found = []
+        for _ in range(30):
+            amplitudes = rng.lognormal(0, spread, size=(count, 2)) * rng.choice([-1, 1], size=(count, 2))
+            found.append(measure(OSCILLATOR, decays([0.0, 0.0], amplitudes), (1,)))
+        return found
+
+    calm, wild = told(0.1), told(0.8)
+    assert max(each.trajectories for each in calm) == 256 < min(each.trajectories for each in wild) <= 1024
+    for group in (calm, wild):
+        spread = np.std([np.log(each.scales.std) for each in group], axis=0).max()
+        assert 0.5 < spread / np.mean([each.error for each in group]) < 2

@@ -34,14 +34,30 @@ def test_the_bound_covers_as_much_as_it_says_on_data_like_the_validation_data(co
     assert abs(np.mean(covered) - coverage) < 0.02 * (1 if coverage == 0.9 else 1.5)
 
 
-def test_each_horizon_has_a_bound_of_its_own_and_others_take_the_nearest():
+def test_each_horizon_has_a_bound_of_its_own_and_others_lie_between():
     one, eight = drawn(400, 0), drawn(400, 1, slope=20)
     both, scores = bound_of(h1=one, h8=eight), np.linspace(0, 3, 7)
     np.testing.assert_allclose(both(scores, 1), bound_of(h1=one)(scores, 1))
     np.testing.assert_allclose(both(scores, 8), bound_of(h8=eight)(scores, 8))
-    for horizon, nearest in [(0.1, 1), (2, 1), (3, 8), (500, 8)]:
-        np.testing.assert_array_equal(both(scores, horizon), both(scores, nearest))
+    for horizon, share in [(2, 1 / 3), (4, 2 / 3), (2**1.5, 0.5)]:
+        np.testing.assert_allclose(both(scores, horizon), (1 - share) * both(scores, 1) + share * both(scores, 8))
     assert (both(scores, 8) > 5 * both(scores, 1)).all()
+
+
+@pytest.mark.parametrize("horizon", [0.5, 8.5, 500])
+def test_beyond_the_calibrated_horizons_there_is_no_bound(horizon):
+    bound = bound_of(h1=drawn(40, 0), h8=drawn(40, 1))
+    assert not bound.covers(horizon) and bound.covers(1) and bound.covers(3) and bound.covers(8)
+    with pytest.raises(InvalidInput, match=f"no error bound at a horizon of {horizon:g} frames: .* 1 to 8"):
+        bound(np.ones(3), horizon)
+
+
+def test_many_residuals_of_few_trajectories_promise_no_more_than_the_trajectories():
+    scores, errors = drawn(2000, 0)
+    bound = ErrorBound(Residuals({2.0: scores}, {2.0: errors}), trajectories=9)
+    bound.check(0.9)
+    with pytest.raises(InvalidInput, match="with 9 validation trajectories"):
+        bound.check(0.95)
 
 
 @settings(max_examples=50)
@@ -84,7 +100,7 @@ def test_a_score_of_zero_does_not_promise_that_there_is_no_error():
 @pytest.mark.parametrize("coverage", [0, -0.5, 0.97, 1, 2, float("nan")])
 def test_a_coverage_that_cannot_be_promised_is_refused_with_what_can(coverage):
     bound = bound_of(h2=drawn(20, 0), h4=drawn(500, 0))
-    with pytest.raises(InvalidInput, match=r"with 20 validation scores .* at most 0\.9524"):
+    with pytest.raises(InvalidInput, match=r"with 20 validation trajectories .* at most 0\.9524"):
         bound(np.ones(3), 4, coverage)
     assert np.isfinite(bound(np.ones(3), 4, 1e-17)).all()
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hybridworld.errors import InvalidInput
-from hybridworld.trust.calibration import BeyondCalibration, Calibration
+from hybridworld.trust.bounds import Residuals
+from hybridworld.trust.calibration import BeyondCalibration, Calibration, flagged
 
 RNG = np.random.default_rng(0)
 BASE = np.sort(RNG.lognormal(size=200))
@@ -123,17 +124,18 @@ def test_rungs_with_different_numbers_of_scores_are_interpolated_too():
     assert known.threshold(2, 0.5) == pytest.approx(1.0)
 
 
-# There and back.
+# Whence it comes.
 
 
 @given(scores(), scores())
-def test_arrays_bring_back_the_calibration_and_leave_others_alone(first, second):
-    known = Calibration({0.5: first, 64.0: second})
-    again = Calibration.from_arrays({"trajectory.scores.1": first, "other": second, **known.to_arrays()})
-    assert set(again.scores) == {0.5, 64.0}
-    for horizon, values in known.scores.items():
-        np.testing.assert_array_equal(again.scores[horizon], values)
+def test_a_calibration_is_made_of_the_scores_of_validation_answers(first, second):
+    shuffled = np.random.default_rng(0).permutation(first)
+    known = Calibration.of(Residuals({0.5: shuffled, 64.0: second}, {0.5: first, 64.0: second}))
+    assert set(known.scores) == {0.5, 64.0} and known.size == min(len(first), len(second))
+    np.testing.assert_array_equal(known.scores[0.5], first)
 
 
-def test_a_model_that_was_never_calibrated_has_none():
-    assert Calibration.from_arrays({"trajectory.scores.1": np.zeros(3)}) is None
+@given(arrays(np.float64, 12, elements=st.one_of(st.floats(0, 2), st.just(np.inf), st.just(np.nan))), st.floats(-1, 3))
+def test_the_rule_of_the_gate_defers_what_exceeds_the_threshold_or_is_no_number(values, threshold):
+    expected = [bool(np.isnan(value) or value > threshold) for value in values]
+    assert flagged(values, threshold).tolist() == expected

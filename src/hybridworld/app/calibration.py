@@ -1,7 +1,6 @@
 """`hybridworld calibrate`: what a model's scores are like on validation data, written into its file."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,22 +11,20 @@ from rich.table import Table
 from hybridworld.app.models import check_fits, load_model
 from hybridworld.app.progress import progress_bar
 from hybridworld.data.dataset import Dataset
+from hybridworld.data.evidence import CALIBRATING, Recorded, Solved
 from hybridworld.data.manifest import data_hash
-from hybridworld.data.pairs import TrajectorySource
-from hybridworld.data.stream import Stream
+from hybridworld.data.pairs import Evidence
 from hybridworld.deploy.load import find_model, find_solver
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import save_bundle
-from hybridworld.surrogate.validation import validation_pairs
-from hybridworld.trust.bounds import Residuals
+from hybridworld.surrogate.horizons import calibrated_horizons
+from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibrate import calibrate
 from hybridworld.trust.calibration import Calibration
 from hybridworld.trust.step_doubling import StepDoubling
 
-BLOCKS = 16
-"""Of a stream: trajectories on a grid, or 256 times as many state vectors."""
 SHOWN = (0.5, 0.75, 0.9)  # keep fractions
 
 
@@ -35,47 +32,51 @@ def calibrate_model(
     model: str | Path, backbone: str | None, data: Path | None, environment: Environment | None, count: int | None = None,
     out: Path | None = None,
 ) -> Path:  # fmt: skip
-    """Score validation pairs, of a dataset or fresh from the solver: thresholds and error bounds then follow from the file."""
+    """Judge validation trajectories that chose nothing: thresholds and error bounds then follow from the file."""
     bundle, path = load_model(model, backbone, environment), out or find_model(model)
     surrogate, training = bundle.surrogate, bundle.config.training
     count = count or training.calibration or 1
+    evidence, origin = calibrating_evidence(model, surrogate.spec, data, environment)
     with progress_bar() as bar:
-        task = bar.add_task(f"calibrating, {count} pairs per horizon", total=len(training.horizons))
-        with validation_source(model, surrogate.spec, data, environment) as (source, origin):
-            pairs = validation_pairs(source, training.horizons, count, training.seed + 1)  # not those that chose the model
-        arrays = calibrate(surrogate, StepDoubling(surrogate, surrogate.std), pairs, lambda _: bar.advance(task))
-    known = {"pairs per horizon": count, "signal": StepDoubling.name, "data": origin}
+        task = bar.add_task("calibrating: trajectories", total=count)
+        arrays = calibrate(
+            surrogate, StepDoubling(surrogate, surrogate.std), evidence, calibrated_horizons(training.horizons), count,
+            training.seed, lambda done: bar.update(task, completed=done),
+        )  # fmt: skip
+    residuals = Residuals.from_arrays(arrays, "trajectory")
+    assert residuals is not None
+    known = {"trajectories": ErrorBound(residuals).trajectories, "signal": StepDoubling.name, "data": origin}
     save_bundle(path, replace(bundle, arrays=arrays, provenance={**bundle.provenance, "calibration": known}))
     return path
 
 
-@contextmanager
-def validation_source(
+def calibrating_evidence(
     model: str | Path, spec: StateSpec, data: Path | None, environment: Environment | None
-) -> Iterator[tuple[TrajectorySource, str]]:
-    """Trajectories of the split `val`, and where they come from."""
+) -> tuple[Evidence, str]:
+    """Trajectories of `val` that chose no epoch, and where they come from: the solver where there is one, else the dataset."""
     if data is not None:
-        dataset = Dataset(data)
-        check_fits(model, spec, data, dataset.spec)
-        yield dataset.source("val"), f"a dataset with the sha256 {data_hash(data)} of its manifest or file names"
-        return
+        check_fits(model, spec, data, Dataset(data).spec)
     solver = find_solver(spec, environment)
-    if solver is None:
+    if solver is not None:
+        return Solved(solver, "val", CALIBRATING), f"the solver of {spec.name}, version {solver.version}"
+    if data is None:
         raise InvalidInput(f"There is no solver for {spec.name}: give --data DIR, or name its system with --system.")
-    with Stream(solver, "val", BLOCKS) as stream:
-        yield stream, f"a stream from the solver of {spec.name}, version {solver.version}"
+    source = Dataset(data).source("val")
+    if source.count < 2:
+        raise InvalidInput(f"{data} has one trajectory in the split 'val', which chose the epoch: calibration needs others.")
+    return Recorded(source, first=source.count // 2), f"the second half of val of a dataset with the sha256 {data_hash(data)}"
 
 
 def show_calibration(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Thresholds and bounds per horizon."""
-    calibration, residuals = Calibration.from_arrays(arrays), Residuals.from_arrays(arrays, "trajectory")
-    assert calibration is not None and residuals is not None
-    horizons = sorted(calibration.scores)
-    table = Table("", *(f"h = {h:g}" for h in horizons), box=None, header_style="dim", padding=(0, 0, 0, 2))
-    for q in SHOWN:
-        table.add_row(f"threshold, q = {q:g}", *(f"{calibration.threshold(h, q):.3g}" for h in horizons))
-    table.add_row("median true error", *(f"{np.median(residuals.errors[h]):.3g}" for h in horizons))
+    """Thresholds and errors per horizon."""
+    residuals = Residuals.from_arrays(arrays, "trajectory")
+    assert residuals is not None
+    calibration = Calibration.of(residuals)
+    table = Table("horizon", *(f"threshold, q = {q:g}" for q in SHOWN), "median true error", box=None, header_style="dim")
+    for h in sorted(calibration.scores):
+        numbers = (*(calibration.threshold(h, q) for q in SHOWN), float(np.median(residuals.errors[h])))
+        table.add_row(f"{h:g}", *(f"{number:.3g}" for number in numbers))
     console = Console(highlight=False)
-    console.print(f"[bold]{path}[/bold]  {calibration.size} validation scores per horizon", soft_wrap=True)
+    console.print(f"[bold]{path}[/bold]  calibrated by {calibration.size:,} trajectories", soft_wrap=True)
     console.print(table)
     console.print("  [dim]in deviations of the training data; a score above its threshold goes to the solver in mode 2[/dim]")

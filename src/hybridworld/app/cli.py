@@ -37,6 +37,10 @@ BackboneOption = Annotated[
 ]
 SolverOption = Annotated[str | None, typer.Option("--system", help="The solver of a system of your own: file.py:Class.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+ResolvedOption = Annotated[
+    int,
+    typer.Option("--resolved", metavar="K", min=1, help="Reference on a grid K times finer, averaged to the cells."),
+]
 SplitOption = Annotated[str, typer.Option(help="train, val, test, ood-near or ood-far.")]
 SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within its split.")]
 
@@ -76,14 +80,14 @@ def warning_in_words(
     return f"Warning: {message}\n" if ours else f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
-def chosen_system(argument: str | None, option: str | None) -> "Environment":
-    """The system named by the argument or by --system."""
+def chosen_system(argument: str | None, option: str | None, resolved: int = 1) -> "Environment":
+    """The system named by the argument or by --system, with its reference on a grid `resolved` times finer."""
     from hybridworld.physics.registry import find_system, known_systems
 
     if (argument is None) == (option is None):
         names = ", ".join(known_systems())
         raise InvalidInput(f"Name one system, as the argument or with --system: {names}, or path/to/file.py:Class.")
-    return find_system(argument or option or "")
+    return find_system(argument or option or "").resolved(resolved)
 
 
 @app.command()
@@ -96,11 +100,11 @@ def systems(system: SystemOption = None, json: JsonOption = False) -> None:
 
 
 @app.command()
-def check(system: SystemArgument = None, system_option: SystemOption = None) -> None:
+def check(system: SystemArgument = None, resolved: ResolvedOption = 1, system_option: SystemOption = None) -> None:
     """Tell what a system gets wrong, in sentences."""
     from hybridworld.physics.check import check_environment
 
-    environment = chosen_system(system, system_option)
+    environment = chosen_system(system, system_option, resolved)
     findings = check_environment(environment)
     for finding in findings:
         print(f"- {finding}")
@@ -117,12 +121,13 @@ def simulate(
     frames: Annotated[int | None, typer.Option(help="Frames to simulate (default: a whole trajectory).")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
     gif: Annotated[bool, typer.Option("--gif", help="Write an animation as well.")] = False,
+    resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
     """Run the reference solver on one trajectory; write it as HDF5 and as a picture."""
     from hybridworld.app.simulation import simulate_to_files
 
-    simulate_to_files(chosen_system(system, system_option), split, seed, frames, out, gif=gif)
+    simulate_to_files(chosen_system(system, system_option, resolved), split, seed, frames, out, gif=gif)
 
 
 @app.command()
@@ -143,12 +148,13 @@ def generate(
     dtype: Annotated[str, typer.Option(help="float32, or float16 for half the bytes.")] = "float32",
     workers: Annotated[int | None, typer.Option(min=1, help="Trajectories solved at once (default: one per core).")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a dask scheduler, or `local`.")] = None,
+    resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
     """Make a dataset of trajectories in The Well's layout."""
     from hybridworld.app.datasets import generate_dataset
 
-    generate_dataset(chosen_system(system, system_option), out, scale, count, split, dtype, workers, dask)
+    generate_dataset(chosen_system(system, system_option, resolved), out, scale, count, split, dtype, workers, dask)
 
 
 @app.command(epilog="For example: hybridworld train ball3d --stream --preset smoke --set training.lr=1e-3")

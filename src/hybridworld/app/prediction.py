@@ -69,7 +69,7 @@ def predict_to_files(
         out.mkdir(parents=True, exist_ok=True)
         stem = f"{model.spec.name}-h{request.horizon:g}-mode{request.mode}"
         files = {"data": out / f"{stem}.hdf5", "picture": out / f"{stem}.png"}
-        told = describe(name, model.spec, question, answer, request)
+        told = describe(name, model, question, answer, request)
         write_forecasts(files["data"], model.spec, solver.version if solver else "none", question, answer, told)
         draw(files["picture"], model, question, answer, request)
     return told | {"files": {kind: str(path) for kind, path in files.items()}}
@@ -125,13 +125,11 @@ def _well(path: Path, spec: StateSpec, frame: int) -> tuple[np.ndarray, np.ndarr
 
 def ask(model: HybridModel, question: Question, request: Request) -> Answer:
     """The forecast, and what it takes to judge it."""
-    horizon, inputs = request.horizon, (question.states, request.horizon, question.params)
+    inputs = (question.states, request.horizon, question.params)
     forecast = model.predict(*inputs, request.mode, request.q)
     alone = forecast.state if request.mode == 1 else model.predict(*inputs, mode=1).state
     answer = Answer(forecast, alone)
-    if model.bound is not None and forecast.score is not None:
-        bounds = model.bound(forecast.score, horizon, request.coverage)
-        answer = replace(answer, error_bounds=np.where(forecast.used_solver, 0.0, bounds))
+    answer = replace(answer, error_bounds=model.error_bounds(forecast, request.coverage))
     if request.check:
         truth = model.solve(*inputs)
         errors, surrogate_errors = (model.errors(each, truth) for each in (forecast.state, alone))
@@ -139,8 +137,11 @@ def ask(model: HybridModel, question: Question, request: Request) -> Answer:
     return answer
 
 
-def describe(name: str, spec: StateSpec, question: Question, answer: Answer, request: Request) -> dict[str, Any]:
-    """All but the states, as plain data; None stands for a threshold that no score exceeds, since JSON has no infinity."""
+def describe(name: str, model: HybridModel, question: Question, answer: Answer, request: Request) -> dict[str, Any]:
+    """All but the states, as plain data; None stands for a threshold that no score exceeds, since JSON has no infinity.
+
+    `links` has the horizon, the threshold and the number of deferred trajectories of each part of a chain.
+    """
     forecast, count = answer.forecast, len(question.names)
     deferred, solver = int(forecast.used_solver.sum()), forecast.seconds.get("solver", 0.0)
     seconds = (sum(forecast.seconds.values()) - solver) / count + forecast.used_solver * solver / max(deferred, 1)
@@ -152,15 +153,20 @@ def describe(name: str, spec: StateSpec, question: Question, answer: Answer, req
         "error": answer.errors,
     }
     gate: dict[str, Any] = {}
-    if forecast.threshold is not None:
-        limit = forecast.threshold if np.isfinite(forecast.threshold) else None
-        gate = {"q": request.q, "threshold": limit, "deferred": deferred, "coverage": request.coverage}
+    if request.mode == 2:
+        gate = {"q": request.q, "threshold": finite(forecast.threshold), "deferred": deferred, "coverage": request.coverage}
+        gate["calibrated_by"] = model.calibration.size if model.calibration else 0
+        gate["links"] = [
+            {"horizon": link.horizon, "threshold": finite(link.threshold), "deferred": int(link.used_solver.sum())}
+            for link in forecast.links
+        ]
     return {
         "model": name,
-        "system": spec.name,
+        "system": model.spec.name,
         "horizon": request.horizon,
         "mode": request.mode,
         **gate,
+        "notes": list(forecast.notes),
         "seconds": forecast.seconds,
         "trajectories": [
             {"name": question.names[row], "used_solver": bool(forecast.used_solver[row])}
@@ -168,6 +174,11 @@ def describe(name: str, spec: StateSpec, question: Question, answer: Answer, req
             for row in range(count)
         ],
     }
+
+
+def finite(threshold: float | None) -> float | None:
+    """The threshold if it is a finite number."""
+    return threshold if threshold is not None and np.isfinite(threshold) else None
 
 
 # How it is told.
@@ -192,19 +203,33 @@ def show(told: dict[str, Any]) -> None:
     console.print(f"[bold]{told['system']}[/bold]  {told['horizon']:g} frames ahead, mode {told['mode']}", soft_wrap=True)
     console.print(table)
     if told["mode"] == 2:
-        limit = "no score is too high" if told["threshold"] is None else f"their scores exceed {told['threshold']:.3g}"
-        console.print(
-            f"  {told['deferred']} of {len(rows)} went to the solver: {limit} (q = {told['q']:g} of the validation data)"
-        )
+        console.print(f"  {told['deferred']} of {len(rows)} went to the solver: {why_deferred(told)}", soft_wrap=True)
+        console.print(f"  thresholds and bounds rest on {told['calibrated_by']:,} validation trajectories", soft_wrap=True)
     parts = ", ".join(f"{part} {1e3 * seconds:.3g} ms" for part, seconds in told["seconds"].items())
     console.print(f"  {parts}, after a warm-up", soft_wrap=True)
     if "error" in rows[0]:
         before, after = (np.sqrt(np.mean([row[key] ** 2 for row in rows])) for key in ("surrogate_error", "error"))
         console.print(f"  rms error {after:.3g}, of the surrogate alone {before:.3g}", soft_wrap=True)
+    for note in told["notes"]:
+        console.print(f"  [yellow]note:[/yellow] {note}", soft_wrap=True)
     if shown:
         console.print("  [dim]scores and errors in deviations of the training data[/dim]")
     for path in told["files"].values():
         console.print(f"  {path}", soft_wrap=True, markup=False)
+
+
+def why_deferred(told: dict[str, Any]) -> str:
+    """The thresholds, of each link where the forecast is a chain."""
+    if told["links"]:
+        parts = (
+            f"{link['deferred']} at h = {link['horizon']:g}"
+            + ("" if link["threshold"] is None else f" (above {link['threshold']:.3g})")
+            for link in told["links"]
+        )
+        return f"{', then '.join(parts)}, q = {told['q']:g}"
+    if told["threshold"] is None:
+        return "no score is too high"
+    return f"their scores exceed {told['threshold']:.3g} (q = {told['q']:g} of the validation data)"
 
 
 def write_forecasts(

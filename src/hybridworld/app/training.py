@@ -19,8 +19,9 @@ from hybridworld.app.progress import stderr
 from hybridworld.app.training_display import Board, Display, LiveDisplay, horizon_table, latest_auroc
 from hybridworld.app.words import time_in_words
 from hybridworld.data.dataset import Dataset
+from hybridworld.data.evidence import Recorded, Solved, Supplied
 from hybridworld.data.manifest import Manifest, data_hash
-from hybridworld.data.pairs import Batch, TrajectorySource
+from hybridworld.data.pairs import Batch, Evidence, TrajectorySource
 from hybridworld.data.plan import FOLDERS
 from hybridworld.data.provenance import provenance
 from hybridworld.data.stream import Stream
@@ -34,8 +35,6 @@ from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, train
 
 CURVE, BOARD = "curve.png", "tensorboard"
-VALIDATION_BLOCKS = 8
-"""Of a stream: trajectories on a grid, or 256 times as many state vectors."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Material:
 
     environment: Environment | None
     train: TrajectorySource
-    val: TrajectorySource
+    val: Evidence
     origin: Mapping[str, str]
     """For the provenance; `data` tells one source of pairs from another, wherever it lies."""
 
@@ -70,7 +69,7 @@ def train_surrogate(
             watchers.append(board := Board(folder / BOARD))
             stack.callback(board.close)
         try:
-            state = train(task_for(material, config, preset), folder, watch_with(watchers, material))
+            state = train(task_for(material, config, preset), folder, watch_with(watchers))
         except KeyboardInterrupt:
             stack.close()
             say_where_it_stopped(display)
@@ -107,22 +106,22 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
                 f"{root} has no split '{split}', which would be in {folder}: training needs train and val, "
                 f"and there is {', '.join(dataset.splits)}."
             )
-    whole = "manifest" if Manifest.load(root) else "file names and sizes"
-    return Material(
-        environment.fitted(dataset.spec, str(root)) if environment else None,
-        dataset.source("train"),
-        dataset.source("val"),
-        {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"},
-    )
+    manifest, source = Manifest.load(root), dataset.source("val")
+    whole = "manifest" if manifest else "file names and sizes"
+    solver = environment.fitted(dataset.spec, str(root)) if environment else None
+    val: Evidence = Recorded(source, end=max(1, source.count // 2))  # the second half is left for calibration
+    if solver and manifest and manifest.system == solver.spec.name:
+        val = Supplied(source, solver)
+    origin = {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"}
+    return Material(solver, dataset.source("train"), val, origin)
 
 
 @contextmanager
 def from_solver(environment: Environment) -> Iterator[Material]:
-    """Two streams; the one for validation is closed once its pairs are drawn."""
-    name = environment.spec.name
-    origin = {"data": f"a stream from the solver of {name}, version {environment.version}"}
-    with Stream(environment, "train") as training, Stream(environment, "val", VALIDATION_BLOCKS) as validation:
-        yield Material(environment, training, validation, origin)
+    """A stream of trajectories for training, and others for validation that are solved once."""
+    origin = {"data": f"a stream from the solver of {environment.spec.name}, version {environment.version}"}
+    with Stream(environment, "train") as training:
+        yield Material(environment, training, Solved(environment, "val"), origin)
 
 
 # How to learn.
@@ -161,7 +160,7 @@ def leads() -> bool:
     return int(os.environ.get("RANK", 0)) == 0
 
 
-def watch_with(watchers: Sequence[Display | Board], material: Material) -> Watch:
+def watch_with(watchers: Sequence[Display | Board]) -> Watch:
     """Tell each of them."""
 
     def probe(surrogate: Surrogate, pairs: Mapping[int, Batch]) -> dict[int, float]:
@@ -170,8 +169,6 @@ def watch_with(watchers: Sequence[Display | Board], material: Material) -> Watch
         return auroc_of_error_map(surrogate, pairs)
 
     def on_start(state: State) -> None:
-        if isinstance(material.val, Stream):
-            material.val.close()  # its pairs are drawn, and its window is memory
         for each in watchers:
             each.on_start(state)
 

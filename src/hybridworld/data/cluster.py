@@ -67,6 +67,6 @@ def ship_by_value(environment: Environment) -> None:
     """A class from a user's file cannot be imported by a worker, so its code travels with it."""
     import cloudpickle
 
-    module = sys.modules[type(environment).__module__]
+    module = sys.modules[type(environment.unresolved).__module__]
     if not module.__name__.startswith("hybridworld.") and module.__spec__ is not None:
         cloudpickle.register_pickle_by_value(module)

@@ -4,12 +4,15 @@ ROOT/data/{train,valid,test,...}/*.hdf5|*.h5        each folder is a split; The 
 """
 
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 from pathlib import Path
 
 import numpy as np
 
+from hybridworld.data.evidence import Recorded
+from hybridworld.data.pairs import Block
 from hybridworld.data.plan import FOLDERS
 from hybridworld.data.well_file import WellFile
 from hybridworld.errors import InvalidInput
@@ -31,7 +34,7 @@ class Dataset:
             file.check_like(every[0])
         known = [file for split, group in files.items() if REGIMES.get(split, "id") == "id" for file in group] or every
         self.spec = _with_observed_ranges(every[0].spec, np.concatenate([file.params for file in known]))
-        self.ignored = every[0].ignored
+        self.ignored, self.identity = every[0].ignored, every[0].identity
         self._splits = {split: Split(self.spec, group) for split, group in files.items()}
 
     @property
@@ -109,6 +112,10 @@ class Split:
         for state, trajectory, frame in zip(states, trajectories.tolist(), frames.tolist(), strict=True):
             self._fill(state, trajectory, frame)
         return states
+
+    def blocks(self, count: int) -> Iterator[Block]:
+        """The first `count` trajectories, or all."""
+        return Recorded(self).blocks(count)
 
     def trajectory(self, index: int) -> np.ndarray:
         """All states of one trajectory: float32 (frames, channels, *grid)."""

@@ -9,15 +9,16 @@ behind it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import count as count_from
+from itertools import islice
 
 import numpy as np
 
-from hybridworld.data.pairs import Batch
+from hybridworld.data.pairs import Batch, Block, Evidence, TrajectorySource
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Environment
+from hybridworld.physics.environment import Environment, Sample
 
 CALIBRATING = 1_000_000
 """The first trajectory of `val` that calibrates; a dataset never reaches it, so none of these has chosen an epoch."""
@@ -26,54 +27,88 @@ VECTORS = 256
 
 
 @dataclass(frozen=True)
-class Block:
-    """Whole trajectories, few enough to be in memory together."""
+class Solved:
+    """Evidence from the solver: trajectories of a split, from number `first` on, kinds of initial state in their shares."""
 
-    params: np.ndarray  # (rows, number of spec.params)
-    states: np.ndarray  # float32 (rows, channels, frames, *grid)
-    kinds: tuple[str, ...]
-    """The kind of initial state of each row; empty where the system has no kinds."""
+    environment: Environment
+    split: str
+    first: int = 0
+
+    def blocks(self, count: int) -> Iterator[Block]:
+        drawn = islice(samples_in_share(self.environment, self.split, self.first), count)
+        return solved_blocks(self.environment, (sample for _, sample in drawn))
 
 
-def numbers_in_share(environment: Environment, split: str, count: int, first: int = 0) -> list[int]:
-    """The first `count` trajectory numbers from `first` on whose kinds of initial state stand in the shares of the split."""
-    if count < 1:
-        raise InvalidInput(f"The number of trajectories is {count}: it must be at least 1.")
+@dataclass(frozen=True)
+class Recorded:
+    """Evidence from trajectories on disk or in memory, from number `first` on, up to but not including `end`."""
+
+    source: TrajectorySource
+    first: int = 0
+    end: int | None = None
+
+    def blocks(self, count: int) -> Iterator[Block]:
+        return recorded_blocks(self.source, list(self.source.window(0))[self.first : self.end][:count])
+
+
+@dataclass(frozen=True)
+class Supplied:
+    """Evidence from a dataset of this system's split `val`; what the dataset lacks, the solver supplies."""
+
+    source: TrajectorySource
+    environment: Environment
+
+    def blocks(self, count: int) -> Iterator[Block]:
+        at_hand = len(self.source.window(0))
+        drawn = list(islice(samples_in_share(self.environment, "val"), count))
+        yield from recorded_blocks(self.source, [number for number, _ in drawn if number < at_hand])
+        yield from solved_blocks(self.environment, (sample for number, sample in drawn if number >= at_hand))
+
+
+def samples_in_share(environment: Environment, split: str, first: int = 0) -> Iterator[tuple[int, Sample]]:
+    """Trajectory numbers from `first` on and how they begin, without end.
+
+    Numbers are passed over where their kind of initial state already has its share: after n trajectories no kind was seen more
+    than once too often, so that none is missing.
+    """
     shares = environment.spec.kinds.get(environment.spec.regime(split), {})
-    if not shares:
-        return list(range(first, first + count))
-    left, found, numbers = quotas(shares, count), list[int](), count_from(first)
-    while len(found) < count:
-        number = next(numbers)
-        kind = str(environment.initial(split, number).origin.get("kind"))
-        if kind not in shares:
+    taken, total = Counter[str](), 0
+    for number in count_from(first):
+        sample = environment.initial(split, number)
+        kind = str(sample.origin.get("kind"))
+        if shares and kind not in shares:
             raise InvalidInput(
                 f"{environment.spec.name}: trajectory {number} of '{split}' has the kind '{kind}', and spec.kinds lists "
                 f"{', '.join(shares)}: `sample` must return one of them as origin['kind']."
             )
-        if left[kind]:
-            left[kind] -= 1
-            found.append(number)
-    return found
+        if not shares or taken[kind] < shares[kind] * (total + 1):
+            taken[kind] += 1
+            total += 1
+            yield number, sample
 
 
-def quotas(shares: Mapping[str, float], count: int) -> Counter[str]:
-    """How many of `count` trajectories each kind gets: its share, rounded by largest remainders."""
-    exact = {kind: share * count for kind, share in shares.items()}
-    found = Counter({kind: int(value) for kind, value in exact.items()})
-    for kind in sorted(exact, key=lambda kind: int(exact[kind]) - exact[kind])[: count - found.total()]:
-        found[kind] += 1
-    return found
+def numbers_in_share(environment: Environment, split: str, count: int, first: int = 0) -> list[int]:
+    """The first `count` such numbers."""
+    if not environment.spec.kinds:
+        return list(range(first, first + count))
+    return [number for number, _ in islice(samples_in_share(environment, split, first), count)]
 
 
-def solved_blocks(environment: Environment, split: str, numbers: Sequence[int]) -> Iterator[Block]:
-    """The trajectories of these numbers: one field, or 256 state vectors, at a time."""
-    size = 1 if environment.spec.grid else VECTORS
+def solved_blocks(environment: Environment, samples: Iterable[Sample]) -> Iterator[Block]:
+    """The trajectories that begin so: one field, or 256 state vectors, at a time."""
+    waiting = iter(samples)
+    while some := list(islice(waiting, 1 if environment.spec.grid else VECTORS)):
+        states, params = (np.stack([getattr(sample, part) for sample in some]) for part in ("state", "params"))
+        yield Block(params, environment.record(states, environment.spec.frames - 1, params))
+
+
+def recorded_blocks(source: TrajectorySource, numbers: Sequence[int]) -> Iterator[Block]:
+    """The same from a source that has them at hand."""
+    size = 1 if source.spec.grid else VECTORS
     for begin in range(0, len(numbers), size):
-        samples = [environment.initial(split, number) for number in numbers[begin : begin + size]]
-        states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
-        kinds = tuple(str(sample.origin.get("kind", "")) for sample in samples)
-        yield Block(params, environment.record(states, environment.spec.frames - 1, params), kinds)
+        rows = np.array(numbers[begin : begin + size])
+        states = source.read(np.repeat(rows, source.frames), np.tile(np.arange(source.frames), len(rows)))
+        yield Block(source.params(rows), np.moveaxis(states.reshape(len(rows), source.frames, *states.shape[1:]), 1, 2))
 
 
 def pairs_of(blocks: Iterable[Block], horizons: Sequence[int], rng: np.random.Generator) -> Iterator[Batch]:
@@ -101,21 +136,14 @@ def by_horizon(batches: Iterable[Batch]) -> dict[int, Batch]:
     }
 
 
+def evidence_pairs(evidence: Evidence, horizons: Sequence[int], count: int, seed: int) -> dict[int, Batch]:
+    """Horizon -> one pair from each of the first `count` trajectories, fewer if there are fewer; the same at each call."""
+    return by_horizon(pairs_of(evidence.blocks(count), horizons, np.random.default_rng(seed)))
+
+
 def fresh_pairs(
-    environment: Environment,
-    split: str,
-    numbers: Sequence[int],
-    horizons: Sequence[int],
-    seed: int = 0,
-    tell: Callable[[int], None] = lambda solved: None,
+    environment: Environment, split: str, numbers: Sequence[int], horizons: Sequence[int], seed: int = 0
 ) -> dict[int, Batch]:
-    """Horizon -> one pair from each of these trajectories, solved now; the same at each call. `tell` hears how many are done."""
-    return by_horizon(pairs_of(_told(solved_blocks(environment, split, numbers), tell), horizons, np.random.default_rng(seed)))
-
-
-def _told(blocks: Iterable[Block], tell: Callable[[int], None]) -> Iterator[Block]:
-    done = 0
-    for block in blocks:
-        yield block
-        done += len(block.states)
-        tell(done)
+    """Horizon -> one pair from each of these trajectories, solved now; the same at each call."""
+    samples = (environment.initial(split, number) for number in numbers)
+    return by_horizon(pairs_of(solved_blocks(environment, samples), horizons, np.random.default_rng(seed)))

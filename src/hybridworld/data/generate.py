@@ -30,6 +30,7 @@ from hybridworld.physics.threads import thread_limit
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SPARE = 1.02  # of the bytes, for metadata
+PATIENCE = 15.0  # seconds for an estimate
 PAGE, CHUNK = mmap.PAGESIZE, 2**24
 
 
@@ -54,6 +55,7 @@ def generate(
     with only_one_in(root, "generator"):
         manifest = Manifest.load(root) or Manifest.of(plan)
         manifest.check_fits(plan, root)
+        manifest.identity = plan.environment.identity  # from here on also in a folder of format 1
         todo = [shard for shard in plan.shards if not manifest.has(shard, root)]
         clear_asides(root)
         for shard in plan.shards:
@@ -105,18 +107,23 @@ def check_room(plan: Plan, root: Path) -> None:
 
 
 def estimate_seconds(plan: Plan, workers: int) -> float:
-    """About how long the plan takes, from one trajectory of each of its splits (state vectors: from a batch)."""
+    """About how long the plan takes, from one trajectory of each of its splits (state vectors: from a batch).
+
+    A slow solver is timed until PATIENCE is over; the other splits then count like those before.
+    """
     environment, spec = plan.environment, plan.environment.spec
     count = 1 if spec.grid else 64
-    make = {split: Shard(spec.name, split, 0, 0, count) for split in plan.counts}
-    record_shard(environment, next(iter(make.values())))  # compiles on the first run
-    seconds = 0.0
+    first = environment.initial(next(iter(plan.counts)), 0)
+    environment.solve(first.state, 1, first.params)  # compiles on the first run
+    spent = timed = seconds = 0.0
     with thread_limit(1):
-        for split, shard in make.items():
-            began = time.perf_counter()
-            record_shard(environment, shard)
-            seconds += (time.perf_counter() - began) * plan.counts[split] / count
-    return seconds / workers
+        for split, wanted in plan.counts.items():
+            if spent < PATIENCE:
+                began = time.perf_counter()
+                record_shard(environment, Shard(spec.name, split, 0, 0, count))
+                each = time.perf_counter() - began
+                spent, timed, seconds = spent + each, timed + wanted, seconds + each * wanted / count
+    return seconds / timed * sum(plan.counts.values()) / workers
 
 
 _memory = threading.local()  # what a worker uses again for each shard: new memory of that size costs as much as the solver
@@ -149,7 +156,10 @@ def make_shard(environment: Environment, shard: Shard, dtype: str) -> tuple[np.n
     """The bytes of a shard's file (in memory that is used again), and its entry in the manifest without size and hash."""
     samples, saved = record_shard(environment, shard)
     states = saved.swapaxes(1, 2)
-    image = file_image(environment.spec, environment.version, shard.split, shard.seeds, samples, states, dtype, image_memory)
+    image = file_image(
+        environment.spec, environment.version, shard.split, shard.seeds, samples, states, dtype, image_memory,
+        environment.identity,
+    )  # fmt: skip
     entry: dict[str, Any] = {"split": shard.split, "first": shard.first, "count": shard.count}
     return image, entry | ({"moments": moments(saved)} if shard.split == "train" else {})
 

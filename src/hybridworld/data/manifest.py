@@ -10,9 +10,12 @@ from typing import Any, Self
 from hybridworld.data.atomic import write_atomically
 from hybridworld.data.plan import Plan, Shard
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import difference
 
 FILE = "manifest.json"
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Format 1 has no `identity`: of its solver only the version, the number of frames and the grid are known."""
 
 
 @dataclass
@@ -25,14 +28,18 @@ class Manifest:
     frames: int
     grid: list[int]
     shard_size: int
+    identity: dict[str, Any] = field(default_factory=dict)
+    """`Environment.identity` of the solver: every setting that shapes a trajectory."""
     shards: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Path -> {sha256, bytes, split, first, count, moments}."""
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """The manifest of a dataset that has no shard yet."""
-        spec = plan.environment.spec
-        return cls(spec.name, plan.environment.version, plan.dtype, spec.frames, list(spec.grid), plan.shard_size)
+        environment, spec = plan.environment, plan.environment.spec
+        return cls(
+            spec.name, environment.version, plan.dtype, spec.frames, list(spec.grid), plan.shard_size, environment.identity
+        )
 
     @classmethod
     def load(cls, root: Path) -> Self | None:
@@ -42,8 +49,8 @@ class Manifest:
             return None
         try:
             content = json.loads(path.read_text())
-            if content.pop("format") != FORMAT:
-                raise InvalidInput(f"{path} has another format than {FORMAT}: it was written by another version.")
+            if content.pop("format") not in READABLE:
+                raise InvalidInput(f"{path} has another format than {' or '.join(map(str, READABLE))}: update hybridworld.")
             return cls(**content)
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InvalidInput):
@@ -65,6 +72,12 @@ class Manifest:
                     f"{root} already holds a dataset with {name.replace('_', ' ')} {here}, and this run has {there}: "
                     "choose another folder."
                 )
+        found = difference(self.identity, wanted.identity)
+        if found:
+            name, here, there = found
+            raise InvalidInput(
+                f"{root} already holds a dataset of a solver with {name} {here}, and this run has {there}: choose another folder."
+            )
         planned = {str(shard.path): shard for shard in plan.shards}
         for path, entry in self.shards.items():
             if entry["split"] in plan.counts and (path not in planned or entry["count"] > planned[path].count):

@@ -5,7 +5,7 @@ Batch number k is a pure function of (seed, k): whoever resumes at batch k sees 
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count as count_from
@@ -18,7 +18,22 @@ from hybridworld.physics.spec import StateSpec
 from hybridworld.physics.symmetry import Symmetry
 
 
-class TrajectorySource(Protocol):
+@dataclass(frozen=True)
+class Block:
+    """Whole trajectories, few enough to be in memory together."""
+
+    params: np.ndarray  # (rows, number of spec.params)
+    states: np.ndarray  # float32 (rows, channels, frames, *grid)
+
+
+class Evidence(Protocol):
+    """Trajectories one after the other, each seen once: what units are measured from, and what a model is judged by."""
+
+    def blocks(self, count: int) -> Iterator[Block]:
+        """The first `count` trajectories, or as many as there are; the same at each call."""
+
+
+class TrajectorySource(Evidence, Protocol):
     """Numbered trajectories of equal length, of which some are at hand at a time: a split on disk, or a solver at work."""
 
     @property
@@ -47,14 +62,21 @@ class Batch:
     horizons: np.ndarray  # int64 (batch,), in frames
     params: np.ndarray  # float32 (batch, number of spec.params)
     futures: np.ndarray  # float32 (batch, channels, *grid)
-    guide: np.ndarray | None = None  # float32 (batch, channels, *latent grid): what a guide makes of the states
+
+
+@dataclass(frozen=True)
+class GuidedBatch(Batch):
+    """The same, with what a guide makes of the states."""
+
+    guide: np.ndarray  # float32 (batch, channels, *latent grid)
 
 
 class Pairs:
     """An endless sequence of random batches, each of which can be had by its number.
 
-    Trajectory, horizon and start are uniform. With `symmetries` (those of the environment) each pair is seen through a random
-    one of them; with `shifts` it is also moved by a random number of cells along the periodic axes, which is right wherever
+    Trajectory and start are uniform, and so is the horizon unless `probabilities` (one per horizon) are given.
+    With `symmetries` (those of the environment) each pair is seen through a random one of them; with `shifts` it is also moved
+    by a random number of cells along the periodic axes, which is right wherever
     the dynamics are the same everywhere. `shard` = (rank, world) is for `world` processes at once: rank takes the samples
     rank, rank + world, ... of the batch that one process with a batch `world` times as large would have drawn. A `guide`
     (states, horizons, params) -> coarse futures is run on each batch, in the thread that prepares it.
@@ -69,6 +91,7 @@ class Pairs:
         symmetries: Sequence[Symmetry] = (),
         shifts: bool = False,
         shard: tuple[int, int] = (0, 1),
+        probabilities: Sequence[float] | None = None,
         guide: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None,
     ) -> None:
         spec, (rank, world) = source.spec, shard
@@ -88,6 +111,7 @@ class Pairs:
             if len(each.axes) != len(spec.axes) or (spec.grid and tuple(spec.grid[axis] for axis in each.axes) != spec.grid):
                 raise InvalidInput(f"The symmetry {each.name} does not map the grid {spec.grid} of {spec.name} onto itself.")
         self.source, self.seed, self.horizons = source, seed, np.array(ladder)
+        self._probabilities = None if probabilities is None else np.asarray(probabilities)
         self.symmetries, self.guide = tuple(symmetries), guide
         self.shifted = [axis for axis, each in enumerate(spec.axes) if each.boundary == "periodic" and spec.grid and shifts]
         self._size, self._mine = batch * world, slice(rank, None, world)
@@ -103,7 +127,7 @@ class Pairs:
             window = self.source.window(number * size)
             # All processes draw for all of them; what augments comes last, so that it leaves the choice of pairs alone.
             trajectories = rng.integers(window.start, window.stop, size)[self._mine]
-            horizons = rng.choice(self.horizons, size)
+            horizons = rng.choice(self.horizons, size, p=self._probabilities)
             starts = rng.integers(0, frames - horizons)[self._mine]
             horizons = horizons[self._mine]
             turns = rng.integers(max(len(self.symmetries), 1), size=size)[self._mine]
@@ -114,7 +138,9 @@ class Pairs:
         self._shift(both, np.tile(shifts, (2, 1)))
         states, futures = both[: len(starts)], both[len(starts) :]
         params = params.astype(np.float32)
-        return Batch(states, horizons, params, futures, None if self.guide is None else self.guide(states, horizons, params))
+        if self.guide is None:
+            return Batch(states, horizons, params, futures)
+        return GuidedBatch(states, horizons, params, futures, self.guide(states, horizons, params))
 
     def batches(self, start: int = 0, prefetch: int = 2) -> Generator[Batch]:
         """Batches start, start + 1 ... without end; a thread prepares the next `prefetch` of them until the iterator is closed.

@@ -7,10 +7,13 @@ draws is reproducible; a thread solves what comes into it next while the caller 
 """
 
 import threading
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
 
+from hybridworld.data.evidence import VECTORS, Solved
+from hybridworld.data.pairs import Block
 from hybridworld.errors import HybridWorldError, InvalidInput, SolverFailure
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_limit
@@ -20,9 +23,6 @@ AHEAD = 2
 
 MEMORY = 10**9
 """Bytes that the window takes at most, unless that would be fewer than four blocks; it has no more than 32."""
-
-VECTORS = 256
-"""State vectors that are solved at once: one alone would take the time of all."""
 
 
 class Stream:
@@ -93,6 +93,10 @@ class Stream:
         with self._changed:  # until all is copied, nothing may take its place
             self._wait_for(blocks)
             return self._states[blocks % len(self._states), rows, :, frames]
+
+    def blocks(self, count: int) -> Iterator[Block]:
+        """The first `count` trajectories whose kinds stand in their shares; they are solved apart from the window."""
+        return Solved(self._environment, self._split).blocks(count)
 
     def close(self) -> None:
         """End the thread (it finishes the block under way) and give the memory back."""

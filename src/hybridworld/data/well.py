@@ -6,13 +6,15 @@
     /origin                ours: seed, initial-state kind and all else that was drawn, per trajectory
 
 A state vector has no grid: its channels are scalars on an axis `x` of length 1. The root attribute `hybridworld_spec`, ours as
-well, holds the StateSpec: neither that mark nor units, axial vectors and ranges have a place in the layout.
+well, holds the StateSpec: neither that mark nor units, axial vectors and ranges have a place in the layout. The attribute
+`hybridworld_identity` holds the identity of the solver (`Environment.identity`).
 """
 
+import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -24,7 +26,7 @@ from hybridworld.physics.spec_text import spec_to_text
 BLOCK = 2**18
 ALIGNED = 2**16  # bytes: larger fields begin at a page, for those who map them
 BOUNDARY = {"periodic": "PERIODIC", "open": "OPEN", "wall": "WALL"}
-SPEC = "hybridworld_spec"
+SPEC, IDENTITY = "hybridworld_spec", "hybridworld_identity"
 
 
 def write_trajectories(
@@ -37,7 +39,8 @@ def write_trajectories(
     dtype: str = "float32",
 ) -> None:
     """Write states (trajectory, time, channels, *grid) with all that is known about their origin."""
-    path.write_bytes(file_image(environment.spec, environment.version, split, seeds, samples, states, dtype).data)
+    spec, version, identity = environment.spec, environment.version, environment.identity
+    path.write_bytes(file_image(spec, version, split, seeds, samples, states, dtype, identity=identity).data)
 
 
 def file_image(
@@ -49,6 +52,7 @@ def file_image(
     states: np.ndarray,
     dtype: str = "float32",
     memory: Callable[[int], np.ndarray] | None = None,
+    identity: Mapping[str, Any] | None = None,
 ) -> np.ndarray:
     """The bytes of such a file, in `memory(size)` or in memory of their own.
 
@@ -66,6 +70,7 @@ def file_image(
                 split=split,
                 solver_version=version,
                 **{SPEC: spec_to_text(spec)},
+                **({IDENTITY: json.dumps(identity)} if identity else {}),
             )
             _write_dimensions(file, spec, states.shape[1])
             _write_boundaries(file, spec)

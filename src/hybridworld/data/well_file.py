@@ -5,6 +5,7 @@ Foreign files become a spec as follows: a t0 field is a scalar, a t1 field a vec
 among the scalars, is no part of a state: see `ignored`.
 """
 
+import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,8 +18,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from hybridworld.data.well import BOUNDARY, SPEC
+from hybridworld.data.well import BOUNDARY, IDENTITY, SPEC
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import difference
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 from hybridworld.physics.spec_text import spec_from_text
 
@@ -61,6 +63,7 @@ class WellFile:
             if self.count < 1:
                 raise InvalidInput(f"{path} holds no trajectory: n_trajectories is {self.count}.")
             self.spec = _spec(file, moving, constant)
+            self.identity: dict[str, Any] = json.loads(file.attrs.get(IDENTITY, "{}"))
             self.params = _params(file, self.spec, self.count)
             self._stored = [_stored(file, self.spec, self.count, *each) for each in moving]
             channels = self.spec.channels
@@ -83,6 +86,10 @@ class WellFile:
             if here != there:
                 first = f"{other.path.parent.name}/{other.path.name}"
                 raise InvalidInput(f"{self.path}: {what} {_shown(here)}, but {_shown(there)} in {first}.")
+        found = difference(self.identity, other.identity)
+        if found:
+            name, here, there = found
+            raise InvalidInput(f"{self.path}: its solver has {name} {here}, but {there} in {other.path}.")
 
     def fill(self, out: np.ndarray, row: int, frame: int | slice) -> None:
         """Put one state into out (channels, *grid), or with slice(None) all of them into out (frames, channels, *grid)."""

@@ -12,10 +12,10 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import ks_2samp
 
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.errors import InvalidInput
+from hybridworld.trust.drift import drift_p_value
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,15 @@ class Gate:
 
     def predict(self, state: np.ndarray, horizon: float, params: np.ndarray | None = None) -> Forecast:
         """As `HybridModel.predict` in mode 2; what is audited is answered by the solver as well."""
-        forecast = self.model.predict(state, horizon, params, 2, self.q, self._threshold(horizon))
-        assert forecast.score is not None
-        single = np.ndim(forecast.score) == 0
-        scores = np.atleast_1d(forecast.score)
+        forecast = self.model.predict(state, horizon, params, 2, self.q, self._threshold)
+        asked = forecast.links[0] if forecast.links else forecast  # later links start from answers, not from what was asked
+        assert asked.score is not None
+        single = np.ndim(asked.score) == 0
+        scores = np.atleast_1d(asked.score)
         self._answers += len(scores)
         self._deferred += int(np.sum(forecast.used_solver))
-        self._recent[horizon].extend(scores.tolist())
-        self._watch(self._calibration.rank(horizon, scores))
+        self._recent[asked.horizon].extend(scores.tolist())
+        self._watch(self._calibration.rank(asked.horizon, scores))
         chosen = ~np.atleast_1d(forecast.used_solver) & (self._rng.random(len(scores)) < self._audit)
         if not chosen.any():
             return forecast
@@ -101,8 +102,9 @@ class Gate:
         answers = forecast.state[None] if single else forecast.state.copy()
         errors = self.model.errors(answers[chosen], truth)
         self._errors += errors.tolist()
-        if self.model.bound is not None:
-            self._covered += (errors <= self.model.bound(scores[chosen], horizon, self._coverage)).tolist()
+        bounds = self.model.error_bounds(forecast, self._coverage)
+        if bounds is not None:
+            self._covered += (errors <= np.atleast_1d(bounds)[chosen]).tolist()
         answers[chosen] = truth
         used = np.atleast_1d(forecast.used_solver) | chosen
         return replace(forecast, state=answers[0] if single else answers, used_solver=used[0] if single else used)
@@ -134,8 +136,7 @@ class Gate:
         self._fresh.extend(ranks.tolist())
         while len(self._fresh) >= self._window:
             window, self._fresh = self._fresh[: self._window], self._fresh[self._window :]
-            expected = (np.arange(self._calibration.size) + 0.5) / self._calibration.size
-            p_value = float(ks_2samp(window, expected, method="asymp").pvalue)
+            p_value = drift_p_value(np.array(window), self._calibration.size)
             self._drifts.append(Drift(self._answers - len(self._fresh), p_value, p_value < self._false_alarms))
 
     def _solve_chosen(

@@ -2,12 +2,14 @@
 
 mode 1    the surrogate alone: one forward pass
 mode 2    the surrogate and its error map; trajectories whose score exceeds τ(horizon, q) go to the reference solver
+
+Up to the longest horizon that training has seen, an answer is one forecast. Beyond it, it is a chain of forecasts.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from torch import Tensor
 from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.environment import checked_params, checked_states
 from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.horizons import chain_of
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import ErrorBound
 from hybridworld.trust.calibration import Calibration, flagged
@@ -29,24 +32,36 @@ Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
 """Environment.solve, here or on a cluster."""
 
 
+Threshold = float | Callable[[float], float]
+"""Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
+
+
 @dataclass(frozen=True)
 class Forecast:
     """An answer and what is known about it. For one state the arrays have no batch axis.
 
     `state` is float32 in mode 1, as surrogates compute, and always float64 in mode 2, which holds the answers of surrogate and
-    solver exactly.
+    solver exactly. Beyond the longest trained horizon the answer is a chain: `links` holds its parts, `used_solver` says if any
+    of them went to the solver, and `error_map` is the sum of the maps of those that did not.
     """
 
     state: np.ndarray  # (batch, channels, *grid)
     used_solver: np.ndarray  # bool (batch,)
     error_map: np.ndarray | None = None  # (batch, *grid), in deviations of the training data; none in mode 1
     score: np.ndarray | None = None  # (batch,): the mean of the map
-    threshold: float | None = None  # a score above it was deferred
+    threshold: float | None = None  # a score above it was deferred; none for a chain, whose links have their own
     seconds: dict[str, float] = field(default_factory=dict)  # `surrogate`; or `surrogate and error map`, `solver`
+    horizon: float = float("nan")
+    links: tuple["Forecast", ...] = ()
+    notes: tuple[str, ...] = ()
+    """What to know about this answer, in sentences: that it is a chain, or that no training has seen its horizon."""
 
 
 class HybridModel:
-    """A surrogate, its trust signal, its calibration, and the solver that it defers to."""
+    """A surrogate, its trust signal, its calibration, and the solver that it defers to.
+
+    `trained` are the horizons that its training drew; without them, all whole ones up to the longest of the surrogate.
+    """
 
     def __init__(
         self,
@@ -56,10 +71,14 @@ class HybridModel:
         bound: ErrorBound | None = None,
         cell_bound: ErrorBound | None = None,
         signal: TrustSignal | None = None,
+        trained: Sequence[int] | None = None,
     ) -> None:
         self.surrogate, self.calibration, self._solve = surrogate.eval(), calibration, solve
         self.bound, self.cell_bound = bound, cell_bound  # of a score, and of the cells of an error map
         self.signal = signal or StepDoubling(surrogate, surrogate.std)
+        self.longest = float(surrogate.horizons.max())
+        """The longest horizon that is answered in one pass."""
+        self.trained = frozenset(range(1, int(self.longest) + 1) if trained is None else trained)
 
     @property
     def spec(self) -> StateSpec:
@@ -73,9 +92,12 @@ class HybridModel:
         params: np.ndarray | None = None,
         mode: int = 2,
         q: float = 0.75,
-        threshold: float | None = None,
+        threshold: Threshold | None = None,
     ) -> Forecast:
-        """The state `horizon` frames later, for one state or a batch. `threshold` overrides the one that q stands for."""
+        """The state `horizon` frames later, for one state or a batch. `threshold` overrides the one that q stands for.
+
+        A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
+        """
         if mode not in (1, 2):
             raise InvalidInput(f"The mode is {mode}: choose 1 (the surrogate alone) or 2 (with the solver where needed).")
         states, single = checked_states(self.spec, state)
@@ -87,9 +109,17 @@ class HybridModel:
             rows = np.zeros((len(states), len(self.spec.params)))  # nobody looks at them
         else:
             rows = checked_params(self.spec, params, len(states))
-        forecast = (
-            self._surrogate_alone(states, horizon, rows) if mode == 1 else self._gated(states, horizon, rows, q, threshold)
-        )
+        solve = self._solver(horizon) if mode == 2 else None  # before any work
+        spans = chain_of(horizon, self.longest)
+        parts: list[Forecast] = []
+        for number, span in enumerate(spans, 1):
+            with _naming(number, "the forecast"):
+                now = states if number == 1 else checked_states(self.spec, parts[-1].state)[0]
+                if solve is None:
+                    parts.append(self._surrogate_alone(now, span, rows))
+                else:
+                    parts.append(self._gated(now, span, rows, q, threshold, solve))
+        forecast = replace(_joined(parts, horizon), notes=tuple(self._notes(horizon, spans, mode)))
         return _first(forecast) if single else forecast
 
     def rollout(
@@ -100,31 +130,40 @@ class HybridModel:
         params: np.ndarray | None = None,
         mode: int = 2,
         q: float = 0.75,
-        threshold: float | None = None,
+        threshold: Threshold | None = None,
     ) -> Iterator[Forecast]:
         """`links` predictions of `horizon` frames, each from the answer before it, with the gate at each link."""
         for link in range(1, links + 1):
-            try:
+            with _naming(link, "the rollout"):
                 forecast = self.predict(state, horizon, params, mode, q, threshold)
-            except (InvalidInput, SolverFailure) as error:
-                if link == 1:
-                    raise
-                raise SolverFailure(
-                    f"Link {link} of the rollout: the answer of link {link - 1} is no state to go on from ({error}) "
-                    "Keep less on the surrogate (a smaller q), or take shorter links."
-                ) from error
             yield forecast
             state = forecast.state
+
+    def _notes(self, horizon: float, spans: Sequence[float], mode: int) -> Iterator[str]:
+        if len(spans) > 1:
+            chain = " + ".join(f"{span:g}" for span in spans)
+            yield (
+                f"{horizon:g} frames are more than the longest trained horizon, {self.longest:g}: the answer is a chain of "
+                f"{chain} frames, and has no error bound."
+            )
+        unseen = sorted(set(spans) - self.trained)
+        if unseen:
+            known = ", ".join(map(str, sorted(self.trained))) if len(self.trained) < 16 else f"whole, 1 to {self.longest:g}"
+            asked = ", ".join(f"{span:g}" for span in unseen)
+            yield f"No training has seen a horizon of {asked} frames (it has seen {known}): expect larger errors."
+        if mode == 2 and 1.0 in spans:
+            yield "At 1 frame the error map compares with two half frames, which no training has seen alone."
 
     def _surrogate_alone(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate"), torch.inference_mode():
             answers = [self.surrogate(*piece).cpu().numpy() for piece in self._pieces(states, horizon, params)]
-        return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds)
+        return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds, horizon=horizon)
 
-    def _gated(self, states: np.ndarray, horizon: float, params: np.ndarray, q: float, threshold: float | None) -> Forecast:
-        solve = self._solver(horizon)
-        limit = self.threshold(horizon, q) if threshold is None else threshold
+    def _gated(
+        self, states: np.ndarray, horizon: float, params: np.ndarray, q: float, threshold: Threshold | None, solve: Solve
+    ) -> Forecast:
+        limit = self.threshold(horizon, q) if threshold is None else threshold(horizon) if callable(threshold) else threshold
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate and error map"), torch.inference_mode():
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
@@ -134,7 +173,16 @@ class HybridModel:
         with timed(seconds, "solver"):
             if deferred.any():
                 answer[deferred] = solve(states[deferred], int(horizon), params[deferred])
-        return Forecast(answer, deferred, error_map, score, limit, seconds)
+        return Forecast(answer, deferred, error_map, score, limit, seconds, horizon)
+
+    def error_bounds(self, forecast: Forecast, coverage: float = 0.9) -> np.ndarray | None:
+        """What the error of each answer does not exceed in a share `coverage` of cases; 0 where the solver answered.
+
+        None where nothing is known: in mode 1, for a chain, for a model without calibration.
+        """
+        if self.bound is None or forecast.score is None or forecast.links or not self.bound.covers(forecast.horizon):
+            return None
+        return np.where(forecast.used_solver, 0.0, self.bound(forecast.score, forecast.horizon, coverage))
 
     def threshold(self, horizon: float, q: float) -> float:
         """τ(horizon, q) from the validation scores in the model's file."""
@@ -180,11 +228,50 @@ class HybridModel:
             yield now, torch.full((len(now),), float(horizon), device=device), given
 
 
+def _joined(parts: Sequence[Forecast], horizon: float) -> Forecast:
+    """The forecast of a chain; of a single link it is that link."""
+    if len(parts) == 1:
+        return parts[0]
+    used = np.any([part.used_solver for part in parts], axis=0)
+    seconds: dict[str, float] = {}
+    for part in parts:
+        for name, value in part.seconds.items():
+            seconds[name] = seconds.get(name, 0.0) + value
+    answer = Forecast(parts[-1].state, used, seconds=seconds, horizon=horizon, links=tuple(parts))
+    maps = [_kept(part.error_map, part.used_solver) for part in parts if part.error_map is not None]
+    scores = [_kept(part.score, part.used_solver) for part in parts if part.score is not None]
+    return replace(answer, error_map=np.sum(maps, axis=0), score=np.sum(scores, axis=0)) if maps else answer
+
+
+def _kept(values: np.ndarray, used_solver: np.ndarray) -> np.ndarray:
+    """The values (batch, ...) of what the surrogate answered, 0 where the solver did."""
+    return np.where(used_solver.reshape(-1, *[1] * (values.ndim - 1)), 0, values)
+
+
 def _first(forecast: Forecast) -> Forecast:
-    """Without the batch axis."""
-    parts = (forecast.error_map, forecast.score)
-    error_map, score = (None if part is None else part[0] for part in parts)
-    return Forecast(forecast.state[0], forecast.used_solver[0], error_map, score, forecast.threshold, forecast.seconds)
+    """The forecast of a single state, without the batch axis."""
+    return replace(
+        forecast,
+        state=forecast.state[0],
+        used_solver=forecast.used_solver[0],
+        error_map=None if forecast.error_map is None else forecast.error_map[0],
+        score=None if forecast.score is None else forecast.score[0],
+        links=tuple(map(_first, forecast.links)),
+    )
+
+
+@contextmanager
+def _naming(link: int, what: str) -> Iterator[None]:
+    """Errors beyond the first link name it: the answer before it may be no state to go on from."""
+    try:
+        yield
+    except (InvalidInput, SolverFailure) as error:
+        if link == 1:
+            raise
+        raise SolverFailure(
+            f"Link {link} of {what}: the answer of link {link - 1} is no state to go on from ({error}) "
+            "Keep less on the surrogate (a smaller q), or take shorter links."
+        ) from error
 
 
 def _on_cpu(estimate: Estimate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.backbones import Backbone
 from hybridworld.surrogate.bundle import load_bundle
+from hybridworld.surrogate.horizons import drawn_horizons
 from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibration import Calibration
 
@@ -37,16 +38,16 @@ def load(
             f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`."
         )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    bounds = {}
-    for kind in ("trajectory", "cell"):
-        residuals = Residuals.from_arrays(bundle.arrays, kind)
-        bounds[kind] = None if residuals is None else ErrorBound(residuals)
+    whole, cells = (Residuals.from_arrays(bundle.arrays, kind) for kind in ("trajectory", "cell"))
+    bound = None if whole is None else ErrorBound(whole)
+    training = bundle.config.training
     return HybridModel(
         bundle.surrogate.to(device),
-        Calibration.from_arrays(bundle.arrays),
+        None if whole is None else Calibration.of(whole),
         None if solver is None else solve_on(dask, solver) if dask else solver.solve,
-        bounds["trajectory"],
-        bounds["cell"],
+        bound,
+        None if cells is None or bound is None else ErrorBound(cells, bound.trajectories),
+        trained=drawn_horizons(training.horizons, training.draw)[0].tolist(),
     )
 
 

@@ -18,8 +18,9 @@ from statistics import median
 import torch
 from torch import Tensor
 
+from hybridworld.data.evidence import VECTORS, Solved, evidence_pairs
 from hybridworld.data.pairs import Batch, Pairs
-from hybridworld.data.stream import VECTORS, Stream
+from hybridworld.data.stream import Stream
 from hybridworld.evaluate.plain_loops import (
     FEW,
     Loop,
@@ -40,7 +41,7 @@ from hybridworld.surrogate.objective import Objective
 from hybridworld.surrogate.parallel import threads_for
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import Task, Watch, train
-from hybridworld.surrogate.validation import CELLS, scores, to_tensors, validation_pairs
+from hybridworld.surrogate.validation import CELLS, scores, to_tensors
 
 BATCHES = 4  # that plain loops take in turn
 PAIRS = 64  # per trajectory at most, as a stream has it
@@ -135,11 +136,12 @@ def time_training(environment: Environment, seconds: float, steps: int | None, c
 def material(environment: Environment, config: Config, pairs: int) -> tuple[Surrogate, list[Tensors], dict[int, Batch]]:
     """The network with its scales, batches as tensors, and validation pairs: all that a loop by hand has in memory."""
     training = config.training
-    with Stream(environment) as source, Stream(environment, "val", buffer=1) as val:
-        surrogate = Surrogate(environment.spec, config.surrogate, measure(source, training.horizons, training.seed))
+    with Stream(environment) as source:
+        measured = measure(environment.spec, source, training.horizons, training.seed)
+        surrogate = Surrogate(environment.spec, config.surrogate, measured.scales)
         draw = Pairs(source, training.batch, training.seed, training.horizons)
         batches = [to_tensors(draw.batch(number), torch.device("cpu")) for number in range(BATCHES)]
-        return surrogate, batches, validation_pairs(val, training.horizons, pairs, training.seed)
+        return surrogate, batches, evidence_pairs(Solved(environment, "val"), training.horizons, pairs, training.seed)
 
 
 def first(count: int, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor) -> Tensors:
@@ -200,11 +202,11 @@ def beside_ours(environment: Environment, config: Config, loops: Mapping[str, Lo
     with (
         tempfile.TemporaryDirectory() as folder,
         Stream(environment, pairs_per_trajectory=fresh) as source,
-        Stream(environment, "val", buffer=1) as val,
     ):
-        task = Task(config.model_copy(update={"training": endless}), source, val, environment.symmetries, environment.solve)
+        known = config.model_copy(update={"training": endless})
+        task = Task(known, source, Solved(environment, "val"), environment.symmetries, environment.solve)
         try:
-            train(task, Path(folder), Watch(on_start=lambda state: val.close(), on_step=on_step))
+            train(task, Path(folder), Watch(on_step=on_step))
         except Enough:
             return median(seconds)
         finally:

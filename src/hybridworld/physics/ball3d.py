@@ -76,8 +76,8 @@ class Ball3D(Environment):
     def symmetries(self) -> tuple[Symmetry, ...]:
         return square_symmetries(dimensions=3)
 
-    def halved_step(self) -> tuple[Environment, int]:
-        return replace(self, substeps=2 * self.substeps), 1
+    def with_steps(self, factor: float) -> tuple[Environment, float]:
+        return replace(self, substeps=max(round(factor * self.substeps), 1)), 1
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         regime = self.spec.regime(split)

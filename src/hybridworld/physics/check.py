@@ -190,6 +190,8 @@ def _check_solver(environment: Environment, sample: Sample) -> Iterator[str]:
 
 def _check_semigroup(environment: Environment, sample: Sample) -> Iterator[str]:
     """solve(a + b) = solve(b) after solve(a): a frame's answer may depend on nothing but the state."""
+    if not environment.semigroup:
+        return
     a, b = FRAMES
     at_once = environment.solve(sample.state, a + b, sample.params)
     in_turn = environment.solve(environment.solve(sample.state, a, sample.params), b, sample.params)
@@ -233,7 +235,7 @@ def _check_conserved(environment: Environment, sample: Sample) -> Iterator[str]:
 def _check_coarser(environment: Environment, sample: Sample) -> Iterator[str]:
     """Only where the system has a field `grid`, and its grid can be halved."""
     grid = environment.spec.grid
-    if not grid or not hasattr(environment, "grid") or any(cells % 2 for cells in grid):
+    if not grid or not environment.offers("grid") or any(cells % 2 for cells in grid):
         return
     coarse = environment.coarsened(2)
     wanted = replace(environment.spec, grid=tuple(cells // 2 for cells in grid)).shape

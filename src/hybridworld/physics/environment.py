@@ -4,9 +4,10 @@ A system is a frozen dataclass that derives from `Environment` and supplies thre
 Everything else here is either derived from them or optional.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,6 +32,8 @@ class Environment(ABC):
 
     version: ClassVar[str] = "1"
     """Changes whenever the same seed or the same state would give another trajectory."""
+    semigroup: ClassVar[bool] = True
+    """Is `solve(a + b)` the same as `solve(b)` after `solve(a)`? Not where a state leaves out what its reference knows."""
 
     @property
     @abstractmethod
@@ -82,14 +85,38 @@ class Environment(ABC):
         """What this system adds to a training preset: preset -> section -> setting -> value."""
         return {}
 
-    def halved_step(self) -> "tuple[Environment, int] | None":
-        """The same physics with half the time step, and how many of its frames make one of these; None if unknown."""
+    def with_steps(self, factor: float) -> "tuple[Environment, float] | None":
+        """The same physics with `factor` times as many steps (below 1: fewer), and how many of its frames make one of these.
+
+        None where the system has no step to choose, or where the step would be too long to be stable.
+        """
         return None
+
+    def refined(self, factor: int) -> "tuple[Environment, int]":
+        """The same physics on a grid `factor` times finer, and how many of its frames make one of these.
+
+        It also takes `factor` times as many steps where there is a step to choose; override it where the grid sets the step.
+        """
+        fine = self.resized(tuple(factor * cells for cells in self.spec.grid))
+        found = fine.with_steps(factor)
+        return (fine, 1) if found is None else (found[0], int(found[1]))
+
+    def variants(self) -> "Mapping[str, Environment]":
+        """Other schemes for the same states and frames, by name, that a benchmark shall run as rivals."""
+        return {}
 
     def check_physical(self, states: np.ndarray) -> None:
         """Raise `InvalidInput` where a finite state (batch, ...) cannot exist, say by a negative density."""
 
     # What every system has.
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells this solver from another: its class, its version and all of its fields, as plain JSON values."""
+        named = {"class": type(self).__name__, "version": self.version}
+        if is_dataclass(self):
+            return named | json.loads(json.dumps(asdict(self), default=_plain))
+        return named | {"frame_step": self.spec.frame_step, "grid": list(self.spec.grid)}
 
     def initial(self, split: str, seed: int) -> Sample:
         """The beginning of trajectory number `seed` of a split. No two pairs (split, seed) share their random numbers."""
@@ -115,6 +142,22 @@ class Environment(ABC):
         for _ in range(frames):
             states = self.solve(states, 1, params)
             yield states
+
+    def halved_step(self) -> "tuple[Environment, int] | None":
+        """The same physics with half the time step, and how many of its frames make one of these; None if unknown."""
+        found = self.with_steps(2)
+        return None if found is None else (found[0], int(found[1]))
+
+    def resolved(self, factor: int) -> "Environment":
+        """The same states with a reference on a grid `factor` times finer; factor 1 is the system itself. See `Resolved`."""
+        from hybridworld.physics.resolved import Resolved
+
+        return self if factor == 1 else Resolved(self, factor)
+
+    @property
+    def unresolved(self) -> "Environment":
+        """The system whose reference runs on its own grid: this one, unless it is `Resolved`."""
+        return self
 
     def resized(self, grid: tuple[int, ...]) -> Self:
         """The same physics on another grid over the same domain."""
@@ -147,14 +190,17 @@ class Environment(ABC):
                 )
         return self if mine.grid == spec.grid else self.resized(spec.grid)
 
+    def offers(self, name: str) -> bool:
+        """Is there a choice of `grid` or of `dtype`: is it a dataclass with such a field?"""
+        return is_dataclass(self) and name in {each.name for each in fields(self)}
+
     def _with(self, name: str, value: Any) -> Self:
-        if not (is_dataclass(self) and name in {each.name for each in fields(self)}):
+        if not self.offers(name):
             raise InvalidInput(f"{self.spec.name} has no choice of {name}: it is not a dataclass with a field `{name}`.")
-        return replace(self, **{name: value})
+        return replace(self, **{name: value})  # type: ignore[type-var]
 
     def _check_answer(self, states: np.ndarray, frames: int, params: np.ndarray, answer: np.ndarray) -> None:
         """Raise where the answer is not finite, naming the parameters and the time at which it went wrong."""
-        spec = self.spec
         bad = first_non_finite(answer)
         if not bad:
             return
@@ -162,11 +208,29 @@ class Environment(ABC):
         state, frame = states[row : row + 1], 0
         while frame < frames and np.isfinite(state).all():
             state, frame = self.advance(state, 1, params[row : row + 1]), frame + 1
+        raise self._failure(params, row, frame)
+
+    def _failure(self, params: np.ndarray, row: int, frame: int) -> SolverFailure:
+        """Says which state left finite numbers, and when."""
+        spec = self.spec
         drawn = ", ".join(f"{each.name} = {value:g}" for each, value in zip(spec.params, params[row], strict=True))
-        raise SolverFailure(
+        return SolverFailure(
             f"{spec.name}: the solver left finite numbers in state {row}"
             f"{f' ({drawn})' if drawn else ''} at frame {frame}, t = {frame * spec.frame_step:g} {spec.time_unit}."
         )
+
+
+def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """The first field in which two identities differ, with both values; None also where one of them is unknown, so empty."""
+    if not (one and other):
+        return None
+    names = [*one, *(name for name in other if name not in one)]
+    return next(((name, one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name)), None)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy numbers and arrays as JSON has them, anything else as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def room_for(states: np.ndarray, frames: int) -> np.ndarray:

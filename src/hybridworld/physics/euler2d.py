@@ -19,9 +19,13 @@ Scheme: unsplit first-order finite volumes with HLL fluxes,
 
     (the three cases are one formula once s is cut at 0 from above and S from below), zero-gradient boundaries, and
     dt = CFL / (max(|u| + a) / dx + max(|v| + a) / dy) with CFL = 0.4; the last substep of a frame is cut to land on it.
+
+With `order=2`, MUSCL-Hancock: the same fluxes between states that are linear in each cell, half a step later (`faces_of`). It is
+no reference of the published results, but the rival that a reference of first order has to be compared with.
 """
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 
@@ -33,6 +37,8 @@ from hybridworld.physics.threads import over_trajectories
 
 GAMMA = 1.4
 AMBIENT_PRESSURE = 1e-5
+LARGEST_CFL = 0.8
+FLOOR = 0.05
 
 QUADRANTS = {  # (rho, u, v, p) top-right, top-left, bottom-left, bottom-right
     "SR3": ((1.5, 0, 0, 1.5), (0.5323, 1.206, 0, 0.3), (0.138, 1.206, 1.206, 0.029), (0.5323, 0, 1.206, 0.3)),
@@ -102,6 +108,33 @@ def hll_flux(left, right, axis):
     return middle / (fast - slow)
 
 
+def limited(before, after):
+    """The MC limiter: the mean of two differences, at most twice the smaller one; 0 where their signs differ."""
+    size = np.minimum(2 * np.minimum(abs(before), abs(after)), abs(before + after) / 2)
+    return np.where(before * after > 0, np.sign(after) * size, 0)
+
+
+def faces_of(q, kx, ky):
+    """Conserved states at the faces x-, x+, y-, y+ of cells (4, nx, ny), half a step later; kx = dt / dx, ky = dt / dy.
+
+    In the primitive variables w = (rho, u, v, p), with limited slopes w_x and w_y per cell,
+        w(face) = w - (kx A w_x + ky B w_y) / 2 -+ w_x / 2   (or w_y),       A, B from the equations in primitive form.
+    A cell with a face below FLOOR times its own density or pressure takes its average for all of its faces.
+    """
+    u, v, p, _ = primitive_from_conserved(q)
+    w = rho, u, v, p = np.stack([q[0], u, v, p])
+    wide = np.pad(w, ((0, 0), (1, 1), (1, 1)), mode="edge")
+    w_x = rho_x, u_x, v_x, p_x = limited(w - wide[:, :-2, 1:-1], wide[:, 2:, 1:-1] - w)
+    w_y = rho_y, u_y, v_y, p_y = limited(w - wide[:, 1:-1, :-2], wide[:, 1:-1, 2:] - w)
+    along_x = np.stack([u * rho_x + rho * u_x, u * u_x + p_x / rho, u * v_x, u * p_x + GAMMA * p * u_x])
+    along_y = np.stack([v * rho_y + rho * v_y, v * u_y, v * v_y + p_y / rho, v * p_y + GAMMA * p * v_y])
+    later = w - (kx * along_x + ky * along_y) / 2
+    lowest = later - np.maximum(abs(w_x), abs(w_y)) / 2
+    safe = (lowest[0] > FLOOR * rho) & (lowest[3] > FLOOR * p)
+    later, w_x, w_y = np.where(safe, later, w), np.where(safe, w_x, 0), np.where(safe, w_y, 0)
+    return [conserved_from_primitive(*(later + side * slope / 2)) for slope in (w_x, w_y) for side in (-1, 1)]
+
+
 @dataclass(frozen=True)
 class Euler2D(Environment):
     """Compressible flow with shocks; see the module's docstring."""
@@ -110,6 +143,11 @@ class Euler2D(Environment):
     dtype: str = "float64"
     frame_step: float = 0.002
     cfl: float = 0.4
+    order: int = 1
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2):
+            raise InvalidInput(f"euler2d: the order is {self.order}; choose 1 or 2.")
 
     @property
     def spec(self) -> StateSpec:
@@ -133,8 +171,16 @@ class Euler2D(Environment):
     def symmetries(self) -> tuple[Symmetry, ...]:
         return square_symmetries(swap=self.grid[0] == self.grid[1])
 
-    def halved_step(self) -> tuple[Environment, int]:
-        return replace(self, frame_step=self.frame_step / 2, cfl=self.cfl / 2), 2  # small grids take one substep per frame
+    def with_steps(self, factor: float) -> tuple[Environment, float] | None:
+        if self.cfl / factor > LARGEST_CFL:
+            return None
+        return replace(self, frame_step=self.frame_step / factor, cfl=self.cfl / factor), factor  # a frame may be one substep
+
+    def refined(self, factor: int) -> tuple[Environment, int]:
+        return self.resized(tuple(factor * cells for cells in self.grid)), 1  # the CFL condition sets the step
+
+    def variants(self) -> dict[str, Environment]:
+        return {"second order": replace(self, order=2)} if self.order == 1 else {}
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         regime, kind = self.spec.regime(split), self.spec.draw_kind(rng, split)
@@ -207,10 +253,11 @@ class Euler2D(Environment):
 
         def work(index: int, threads: int) -> None:
             room = None if saved is None else saved[index]
-            final = advance(answer[index], frames, self.frame_step, dx, dy, GAMMA, self.cfl, threads, room)
+            final = advance(answer[index], frames, self.frame_step, dx, dy, GAMMA, self.cfl, self.order, threads, room)
             answer[index] = np.nan if final is None else final
 
-        over_trajectories(work, len(states), frames * states[0, 0].size)
+        substeps = ceil(self.frame_step / (self.cfl * min(dx, dy)))  # per frame, about
+        over_trajectories(work, len(states), frames * substeps * states[0, 0].size)
         return answer
 
     def advance_numpy(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
@@ -223,9 +270,10 @@ class Euler2D(Environment):
                     u, v, _, a = primitive_from_conserved(q)
                     dt = min(self.cfl / ((abs(u) + a).max() / dx + (abs(v) + a).max() / dy), left)
                     left -= dt
-                    wide = np.pad(q, ((0, 0), (1, 1), (0, 0)), mode="edge")
-                    tall = np.pad(q, ((0, 0), (0, 0), (1, 1)), mode="edge")
-                    x_flux = hll_flux(wide[:, :-1], wide[:, 1:], axis=0)
-                    y_flux = hll_flux(tall[:, :, :-1], tall[:, :, 1:], axis=1)
+                    faces = [q] * 4 if self.order == 1 else faces_of(q, dt / dx, dt / dy)
+                    west, east, south, north = faces
+                    # Beyond an open end the state is that on the near side of the outermost face.
+                    x_flux = hll_flux(np.insert(east, 0, west[:, 0], 1), np.append(west, east[:, -1:], 1), axis=0)
+                    y_flux = hll_flux(np.insert(north, 0, south[:, :, 0], 2), np.append(south, north[:, :, -1:], 2), axis=1)
                     q -= dt / dx * np.diff(x_flux, axis=1) + dt / dy * np.diff(y_flux, axis=2)
         return answer

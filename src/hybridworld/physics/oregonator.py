@@ -119,8 +119,8 @@ class Oregonator(Environment):
             "guided": {"surrogate": {"guide_steps": 2}},  # the error of the coarse run is mostly that of its step
         }
 
-    def halved_step(self) -> tuple[Environment, int]:
-        return replace(self, frame_step=self.frame_step / 2), 2
+    def with_steps(self, factor: float) -> tuple[Environment, float]:
+        return replace(self, frame_step=self.frame_step / factor), factor
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         """Out of distribution a third shifts f only, a third eps only, a third both."""

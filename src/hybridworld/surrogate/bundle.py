@@ -77,6 +77,7 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None, system: Envi
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise ValueError(f"it has the format {content['format']}, and this version reads {FORMAT}")
+        content["config"].get("training", {}).setdefault("draw", "listed")  # what there was before it could be chosen
         config, spec = checked(content["config"]), spec_from_text(content["spec"])
         validation, provenance = content["validation"], content["provenance"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -46,6 +46,8 @@ class State:
         self.best_epoch = 0
         self.unsolved = 0  # mid states that the solver refused
         self.finished = False
+        self.units: dict[str, float] = {}  # how well the scales are known
+        self.chosen_by = 0  # trajectories that choose the best epoch
 
     @property
     def judged(self) -> Surrogate:
@@ -115,7 +117,10 @@ class State:
         return Normalisation(*(content["surrogate"][name].cpu().numpy() for name in Normalisation.__dataclass_fields__))
 
 
-PLAIN = ("step", "loss_sum", "loss_steps", "seconds", "step_seconds", "history", "best_epoch", "unsolved", "finished")
+PLAIN = (
+    "step", "loss_sum", "loss_steps", "seconds", "step_seconds", "history", "best_epoch", "unsolved", "finished", "units",
+    "chosen_by",
+)  # fmt: skip
 
 
 def moving_average(decay: float) -> Callable[[Weights, Weights, Tensor | int], None]:

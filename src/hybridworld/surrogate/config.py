@@ -30,6 +30,7 @@ class SurrogateConfig(Section):
         None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
     )
     guide: bool = Field(False, description="leap: correct a run of the system's own solver on the latent grid")
+    guide_scheme: str | None = Field(None, description="one of the system's variants that the guide runs (default: its own)")
     guide_steps: int = Field(1, ge=1, description="solver frames of the guide per frame, for systems with a frame_step")
     variables: Literal["channels", "physical"] = Field(
         "channels", description="channels: as they are; physical: the answer is always a state that can exist"
@@ -44,7 +45,10 @@ class TrainingConfig(Section):
     """The loop."""
 
     seed: int = Field(0, ge=0, description="of initial weights and batches")
-    horizons: tuple[int, ...] = Field(description="ladder of horizons in frames, or a single one")
+    horizons: tuple[int, ...] = Field(description="horizons in frames: validated at, and the range that training draws from")
+    draw: Literal["range", "listed"] = Field(
+        "range", description="range: every whole horizon from the shortest to the longest, log-uniform; listed: these alone"
+    )
     objective: Literal["supervised", "self-consistency"] = Field(
         "supervised", description="supervised, or self-consistency: for the ablation only"
     )
@@ -65,9 +69,9 @@ class TrainingConfig(Section):
     patience: int = Field(15, ge=1, description="epochs without a better validation before training stops")
     ema: float = Field(0.0, ge=0, lt=1, description="decay of the moving average of the weights (0: none)")
     augment: bool = Field(False, description="see pairs through the system's symmetries, and shifted along periodic axes")
-    validation: int = Field(ge=1, description="validation pairs per horizon")
+    validation: int = Field(ge=1, description="trajectories that choose the best epoch, one pair per horizon each")
     calibration: int = Field(
-        32, ge=0, description="validation pairs per horizon from which, at the end, mode 2 gets its thresholds (0: none)"
+        200, ge=0, description="further trajectories that, at the end, set thresholds and bounds (0: no calibration)"
     )
 
     @field_validator("horizons", mode="before")
@@ -122,16 +126,17 @@ class Config(Section):
         return self
 
 
-FIELDS = {"lr": 2e-4, "batch": 8, "samples": 2_000, "epochs": 40, "validation": 32, "calibration": 200}
-SHORT = {"lr": 1e-3, "batch": 4, "samples": 200, "epochs": 6, "validation": 16, "calibration": 32, "weighting": "horizon"}
+FIELDS = {"lr": 2e-4, "batch": 8, "samples": 2_000, "epochs": 40, "validation": 64, "calibration": 200}
+SHORT = {"lr": 1e-3, "batch": 4, "samples": 200, "epochs": 6, "weighting": "horizon"}
 VECTORS = {"lr": 3e-4, "batch": 128, "samples": 25_600, "epochs": 80, "validation": 2_000, "calibration": 2_000}
+LISTED = {"draw": "listed"}
 GUIDED = {
     "lr": 2e-3, "warmup": 0.5, "weighting": "guide", "dagger": 0, "ema": 0.99, "augment": True, "samples": 1_600, "epochs": 20,
 }  # fmt: skip
 PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? -> settings
     "paper": {
-        True: {"surrogate": {"params": False}, "training": FIELDS},
-        False: {"surrogate": {"params": False}, "training": VECTORS},
+        True: {"surrogate": {"params": False}, "training": FIELDS | LISTED},
+        False: {"surrogate": {"params": False}, "training": VECTORS | LISTED},
     },
     "laptop": {
         True: {"training": FIELDS | SHORT | {"ema": 0.98, "augment": True}},

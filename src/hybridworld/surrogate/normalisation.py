@@ -16,11 +16,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hybridworld.data.pairs import TrajectorySource, evaluation_pairs
+from hybridworld.data.evidence import pairs_of
+from hybridworld.data.pairs import Batch, Block, Evidence
+from hybridworld.physics.spec import StateSpec
 
-CELLS = 2**25
-"""Values of one channel that enter the statistics, about; never fewer than 64 states, never more than 16,384."""
-
+FEWEST, MOST = 64, 1024
+"""Trajectories from which units are measured, if there are so many."""
+STABLE = 0.03
+"""The relative standard error, over trajectories, at which a deviation is known well enough to be a unit."""
+EACH = 2**20
+"""Values of one channel of a trajectory that enter its moments, about: of long trajectories every second frame, third ..."""
+CHANGING = 2**21
+"""Values of one channel whose changes are measured at each horizon, about; never fewer than those of 64 trajectories."""
+STARTS = 16
+"""Pairs per trajectory and horizon of state vectors: each has few values."""
 BLOCK = 1_000
 """Values of one channel that say how large a change is: a field alone has more, of state vectors it takes many."""
 
@@ -37,41 +46,74 @@ class Normalisation:
     changes: np.ndarray  # (rungs, channels)
 
 
-def measure(source: TrajectorySource, horizons: Sequence[int], seed: int = 0) -> Normalisation:
-    """From random states of the trajectories at hand, all of which serve equally often."""
-    spec, rng = source.spec, np.random.default_rng([seed, 1])
-    window = source.window(0)
-    cells = int(np.prod(spec.grid, dtype=int))
-    count = int(np.clip(CELLS // cells, 64, 16_384))
-    trajectories = window.start + np.arange(count) % len(window)
-    frames = rng.integers(0, source.frames, count)
-    axes = (0, *range(2, 2 + len(spec.grid)))
-    total, squares = np.zeros(len(spec.channels)), np.zeros(len(spec.channels))
-    for rows in np.array_split(np.arange(count), -(-count * cells // 2**22)):  # so that memory stays small
-        states = source.read(trajectories[rows], frames[rows]).astype(np.float64)
-        total += states.sum(axis=axes)
-        squares += (states**2).sum(axis=axes)
-    mean = total / (count * cells)
-    std = varying(np.sqrt(np.maximum(squares / (count * cells) - mean**2, 0)), mean)
+@dataclass(frozen=True)
+class Measured:
+    """Scales, and how well they are known."""
 
-    def column(values: np.ndarray) -> np.ndarray:
-        return values.reshape(-1, *[1] * len(spec.grid))
+    scales: Normalisation
+    trajectories: int
+    error: float
+    """The largest relative standard error of a channel's deviation, estimated from the spread over trajectories."""
 
-    ladder = sorted(set(horizons))
-    changes = []
-    for horizon in ladder:
-        pairs = evaluation_pairs(source, horizon, max(count // len(ladder), 32), seed)
-        z, later = (torch.from_numpy((each - column(mean)) / column(std)) for each in (pairs.states, pairs.futures))
-        relative = (later - z).square().reshape(*z.shape[:2], -1).mean(dim=2) / amplitude(z)[:, None] ** 2  # (pairs, channels)
-        changes.append(typical(relative, -(-BLOCK // cells)).numpy())
-    params = source.params(trajectories)
-    param_mean = params.mean(axis=0)
-    return Normalisation(
-        *(
-            np.asarray(values, np.float32)
-            for values in (mean, std, param_mean, varying(params.std(axis=0), param_mean), ladder, np.stack(changes))
-        )
-    )
+
+def measure(spec: StateSpec, evidence: Evidence, horizons: Sequence[int], seed: int = 0) -> Measured:
+    """The scales of as many trajectories as it takes for stable deviations, all frames of each."""
+    rng, ladder = np.random.default_rng([seed, 1]), sorted(set(horizons))
+    moments: list[np.ndarray] = []  # per trajectory (2, channels): means of x and of x^2
+    params: list[np.ndarray] = []
+    pairs: list[Batch] = []
+    error = np.inf
+    for block in evidence.blocks(MOST):
+        moments += list(trajectory_moments(block))
+        params.append(block.params)
+        if len(moments) <= max(FEWEST, CHANGING // block.states[0, 0, 0].size):
+            pairs += pairs_of([block] * (1 if spec.grid else STARTS), ladder, rng)
+        error = deviation_error(np.array(moments))
+        if len(moments) >= FEWEST and error <= STABLE:
+            break
+    mean, square = np.mean(moments, axis=0)
+    std = varying(np.sqrt(np.maximum(square - mean**2, 0)), mean)
+    drawn = np.concatenate(params)
+    param_mean = drawn.mean(axis=0)
+    values = (mean, std, param_mean, varying(drawn.std(axis=0), param_mean), ladder, changes_of(spec, pairs, ladder, mean, std))
+    return Measured(Normalisation(*(np.asarray(each, np.float32) for each in values)), len(moments), error)
+
+
+def trajectory_moments(block: Block) -> np.ndarray:
+    """Means of x and x^2 over frames and cells: (rows, 2, channels)."""
+    every = max(1, block.states[0, 0].size // EACH)
+    values = block.states[:, :, ::every].reshape(*block.states.shape[:2], -1).astype(np.float64)
+    return np.stack([values.mean(axis=2), (values**2).mean(axis=2)], axis=1)
+
+
+def deviation_error(moments: np.ndarray) -> float:
+    """The relative standard error of the deviation, the largest over channels, from moments (trajectories, 2, channels).
+
+    By the delta method: var = E[x^2] - E[x]^2, whose error is that of the mean over trajectories of x^2 - 2 E[x] x.
+    """
+    if len(moments) < 2:
+        return float("inf")
+    mean, square = moments.mean(axis=0)
+    variance = square - mean**2
+    spread = (moments[:, 1] - 2 * mean * moments[:, 0]).std(axis=0, ddof=1) / np.sqrt(len(moments))
+    present = np.sqrt(np.maximum(variance, 0)) > 1e-6 * np.abs(mean)
+    return float((spread[present] / (2 * variance[present])).max(initial=0.0))
+
+
+def changes_of(
+    spec: StateSpec, batches: Sequence[Batch], horizons: Sequence[int], mean: np.ndarray, std: np.ndarray
+) -> np.ndarray:
+    """change(h) per horizon and channel, from pairs of all horizons: (horizons, channels)."""
+    shape = (-1, *[1] * len(spec.grid))
+    relative: dict[int, list[Tensor]] = {h: [] for h in horizons}
+    for batch in batches:
+        both = ((each - mean.reshape(shape)) / std.reshape(shape) for each in (batch.states, batch.futures))
+        z, later = map(torch.from_numpy, both)
+        squares = (later - z).square().reshape(*z.shape[:2], -1).mean(dim=2) / amplitude(z)[:, None] ** 2  # (pairs, channels)
+        for h in horizons:
+            relative[h].append(squares[torch.from_numpy(batch.horizons == h)])
+    block = -(-BLOCK // int(np.prod(spec.grid, dtype=int)))
+    return np.stack([typical(torch.cat(found), block).numpy() for found in relative.values()])
 
 
 def typical(squares: Tensor, size: int) -> Tensor:

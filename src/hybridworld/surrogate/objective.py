@@ -1,9 +1,9 @@
 """What training makes small. z is a normalised state, f the surrogate, h a horizon, λ the weight `dagger`.
 
-supervised          (1 - λ) |f(z, h) - z_h|^2  +  λ |f(f(z, h/2), h/2) - target|^2
+supervised          (1 - λ) |f(z, h) - z_h|^2  +  λ |f(f(z, a), b) - target|^2           a + b = h: its halves, whole frames
                         chain:   target = z_h, the trajectory's own future (the paper's recipe)
-                        solver:  target = what the solver makes of the mid state f(z, h/2) (DAgger proper)
-self-consistency    |f(z, h) - f(f(z, h/2), h/2)|^2, whose trivial minimum is f(z, h) = z: the ablation
+                        solver:  target = what the solver makes of the mid state f(z, a) (DAgger proper)
+self-consistency    |f(z, h) - f(f(z, a), b)|^2, whose trivial minimum is f(z, h) = z: the ablation
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.surrogate.config import TrainingConfig
+from hybridworld.surrogate.horizons import halves
 from hybridworld.surrogate.surrogate import Surrogate
 
 SMALLEST = 1e-12  # mean square of a change, where nothing changes at all
@@ -48,9 +49,9 @@ class Objective(nn.Module):
         if self.training_config.weighting == "guide":
             return self._relative_to_guide(states, horizons, params, futures, guide)
         f, share = self.surrogate.advance, self.training_config.dagger
-        z, half = self.surrogate.normalise(states), horizons / 2
+        z, (first_half, second_half) = self.surrogate.normalise(states), halves(horizons)
         if self.training_config.objective == "self-consistency":
-            return squared(f(z, horizons, params) - f(f(z, half, params), half, params)).mean()
+            return squared(f(z, horizons, params) - f(f(z, first_half, params), second_half, params)).mean()
         target = self.surrogate.normalise(futures)
         of_all = ceil(share * (len(z) * self._world))  # rounded alike for any number of processes
         mine = slice(len(range(self._rank, of_all, self._world)))
@@ -58,7 +59,7 @@ class Objective(nn.Module):
         direct = z if share < 1 else z[:0]
         first = f(
             torch.cat([direct, z[mine]]),
-            torch.cat([horizons[: len(direct)], half[mine]]),
+            torch.cat([horizons[: len(direct)], first_half[mine]]),
             torch.cat([params[: len(direct)], params[mine]]),
         )
         answers, mid = first.split([len(direct), len(z[mine])])
@@ -67,7 +68,8 @@ class Objective(nn.Module):
             loss = (1 - share) * (self._weights(horizons) * squared(answers - target)).mean()
         if len(mid):
             second = self._ask_solver if self.training_config.dagger_kind == "solver" else self._chain
-            errors = second(mid, z[mine], half[mine], params[mine], target[mine])
+            weights = self._weights(horizons[mine])
+            errors = second(mid, z[mine], second_half[mine], params[mine], target[mine], weights)
             loss = loss + share * self._world / of_all * errors.sum()
         return loss
 
@@ -88,24 +90,21 @@ class Objective(nn.Module):
             return torch.ones_like(horizons)
         return 1 / self.surrogate.unit_of_change(horizons).square().mean(dim=1).clamp(min=SMALLEST)
 
-    def _chain(self, mid: Tensor, z: Tensor, half: Tensor, params: Tensor, target: Tensor) -> Tensor:
-        """The second half, compared with the trajectory's future."""
-        return self._weights(2 * half) * squared(self.surrogate.advance(mid, half, params) - target)
+    def _chain(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, weights: Tensor) -> Tensor:
+        """The second half, `rest` frames, compared with the trajectory's future."""
+        return weights * squared(self.surrogate.advance(mid, rest, params) - target)
 
-    def _ask_solver(self, mid: Tensor, z: Tensor, half: Tensor, params: Tensor, target: Tensor) -> Tensor:
+    def _ask_solver(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, weights: Tensor) -> Tensor:
         """The second half, compared with what the solver makes of the mid state.
 
-        The solver takes whole frames, so odd horizons have no mid state: they are supervised directly.
+        The solver takes whole frames, so a single frame has no mid state: it is supervised directly.
         """
-        odd = half != half.floor()
-        direct = self._weights(2 * half[odd]) * squared(
-            self.surrogate.advance(z[odd], 2 * half[odd], params[odd]) - target[odd]
-        )
-        mid, half, params = mid[~odd].detach(), half[~odd], params[~odd]
-        answers, found = self._ask(self.surrogate.denormalise(mid), half, params)
-        mid, half, params = mid[found], half[found], params[found]
-        errors = squared(self.surrogate.advance(mid, half, params) - self.surrogate.normalise(answers))
-        return torch.cat([direct, self._weights(2 * half) * errors])
+        one = rest != rest.floor()
+        direct = weights[one] * squared(self.surrogate.advance(z[one], 2 * rest[one], params[one]) - target[one])
+        mid, rest, params, weights = mid[~one].detach(), rest[~one], params[~one], weights[~one]
+        answers, found = self._ask(self.surrogate.denormalise(mid), rest, params)
+        again = self.surrogate.advance(mid[found], rest[found], params[found])
+        return torch.cat([direct, weights[found] * squared(again - self.surrogate.normalise(answers))])
 
     def _ask(self, states: Tensor, frames: Tensor, params: Tensor) -> tuple[Tensor, Tensor]:
         """The solver's answers, and of which states; a prediction may be a state that cannot exist."""

@@ -74,7 +74,7 @@ class Surrogate(nn.Module):
     def attach_guide(self, environment: Environment) -> None:
         """Let a guided surrogate run the solver of its system on its latent grid."""
         fitted = environment.fitted(self.spec, f"The guided model of {self.spec.name}")
-        self.guide = Guide(fitted, self.backbone.net.patch, self.config.guide_steps)
+        self.guide = Guide(fitted, self.backbone.net.patch, self.config.guide_steps, self.config.guide_scheme)
 
     def forward(
         self, states: Tensor, horizons: Tensor | float, params: Tensor | None = None, then: Tensor | None = None

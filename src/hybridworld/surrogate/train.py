@@ -19,7 +19,8 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from hybridworld.data.atomic import only_one_in, write_atomically
-from hybridworld.data.pairs import Batch, Pairs, TrajectorySource
+from hybridworld.data.evidence import evidence_pairs
+from hybridworld.data.pairs import Batch, Evidence, GuidedBatch, Pairs, TrajectorySource
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.symmetry import Symmetry
@@ -27,11 +28,12 @@ from hybridworld.surrogate.backbones import Backbone
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.checkpoint import Checkpoints, Interrupts, State
 from hybridworld.surrogate.config import Config, TrainingConfig
+from hybridworld.surrogate.horizons import drawn_horizons
 from hybridworld.surrogate.normalisation import measure
 from hybridworld.surrogate.objective import Objective, Solve
 from hybridworld.surrogate.parallel import Team, team
 from hybridworld.surrogate.surrogate import Surrogate
-from hybridworld.surrogate.validation import scores, scores_of_no_change, to_tensors, validation_pairs
+from hybridworld.surrogate.validation import scores, scores_of_no_change, to_tensors
 
 MODEL, METRICS = "model.safetensors", "metrics.jsonl"
 PROBE_EVERY = 5  # epochs
@@ -43,7 +45,8 @@ class Task:
 
     config: Config
     train: TrajectorySource
-    val: TrajectorySource
+    val: Evidence
+    """What chooses the best epoch; calibration and tests never see it."""
     symmetries: Sequence[Symmetry] = ()
     solve: Solve | None = None
     backbone: type[Backbone] | None = None
@@ -84,15 +87,17 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     objective = Objective(state.surrogate, training, task.solve, (us.rank, us.world))
     objective.unsolved = state.unsolved
     model = us.share(objective)
+    horizons, probabilities = drawn_horizons(training.horizons, training.draw)
     pairs = Pairs(
-        task.train, training.batch // us.world, training.seed, training.horizons,
-        task.symmetries if training.augment else (), training.augment, (us.rank, us.world),
-        guide=state.surrogate.guide,
+        task.train, training.batch // us.world, training.seed, horizons.tolist(),
+        task.symmetries if training.augment else (), training.augment, (us.rank, us.world), probabilities.tolist(),
+        state.surrogate.guide,
     )  # fmt: skip
     checks: dict[int, Batch] = {}
     if us.leads:
         if not state.finished:
-            checks = validation_pairs(task.val, training.horizons, training.validation, training.seed)
+            checks = evidence_pairs(task.val, training.horizons, training.validation, training.seed)
+            state.chosen_by = min(len(batch.states) for batch in checks.values())
         state.no_change = {h: asdict(score) for h, score in scores_of_no_change(state.surrogate, checks).items()}
         lines = (json.dumps(record) + "\n" for record in state.history)
         write_atomically(folder / METRICS, "".join(lines).encode())
@@ -104,7 +109,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
             for group in state.optimiser.param_groups:
                 group["lr"] = learning_rate(training, state.step)
             batch = next(batches)
-            guide = None if batch.guide is None else torch.from_numpy(batch.guide).to(us.device)
+            guide = torch.from_numpy(batch.guide).to(us.device) if isinstance(batch, GuidedBatch) else None
             loss = model(*to_tensors(batch, us.device), guide)
             value = loss.item()
             state.optimiser.zero_grad()
@@ -135,15 +140,18 @@ def begin(task: Task, found: dict[str, Any] | None, us: Team) -> State:
     """The state at the first step, or the one that was saved."""
     training = task.config.training
     torch.manual_seed(training.seed)  # initial weights, and whatever a user's network draws
-    scales = State.scales(found) if found else measure(task.train, training.horizons, training.seed)
+    measured = None if found else measure(task.train.spec, task.train, training.horizons, training.seed)
+    scales = measured.scales if measured else State.scales(found or {})
     surrogate = Surrogate(task.train.spec, task.config.surrogate, scales, task.backbone).to(us.device)
     if task.config.surrogate.guide:
         if task.system is None:
             raise InvalidInput("surrogate.guide=true needs the solver of the system: name the system.")
         surrogate.attach_guide(task.system)
     state = State(task.config, surrogate, task.provenance.get("data"))
-    if found:
-        state.restore(found)
+    if measured:
+        state.units = {"trajectories": measured.trajectories, "relative error": float(f"{measured.error:.2g}")}
+    else:
+        state.restore(found or {})
     return state
 
 
@@ -186,6 +194,6 @@ def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Pat
 def best_bundle(task: Task, state: State) -> Bundle:
     """The model with the lowest validation error, as it is now."""
     record = state.history[state.best_epoch - 1]
-    provenance = {**task.provenance, "epoch": state.best_epoch, "seconds": round(state.seconds, 1)}
+    known = {"epoch": state.best_epoch, "seconds": round(state.seconds, 1), "units": state.units, "chosen by": state.chosen_by}
     scored = {"mse": record["mse"], "horizons": {str(h): score for h, score in record["horizons"].items()}}
-    return Bundle(state.judged, task.config, scored, provenance)
+    return Bundle(state.judged, task.config, scored, {**task.provenance, **known})

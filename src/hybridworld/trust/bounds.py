@@ -1,7 +1,7 @@
 """From an error map to a magnitude:   error <= k(h, coverage) * (score + β)      for a share `coverage` of all answers
 
-k is the conformal quantile of error / (score + β) on validation data (crepes), one per horizon (Mondrian). It holds for data
-like the validation data, whatever the network; under shift it is a guess, and `deploy.gate` audits it.
+k is the conformal quantile of error / (score + β) on validation trajectories (crepes), one per horizon (Mondrian). It holds for
+data like the validation data, whatever the network; under shift it is a guess, and `deploy.gate` audits it.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Residuals:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], kind: str) -> Self | None:
-        """Inverse of `to_arrays`; None where there are none."""
+        """Inverse of `to_arrays`; None where a model was never calibrated."""
         found: dict[str, dict[float, np.ndarray]] = {"scores": {}, "errors": {}}
         for name, values in arrays.items():
             begin, _, rest = name.partition(".")
@@ -45,33 +45,57 @@ class Residuals:
 
 
 class ErrorBound:
-    """Upper bounds of the error, from residuals on validation data."""
+    """Upper bounds of the error, from residuals on validation data.
 
-    def __init__(self, residuals: Residuals) -> None:
+    `trajectories` is the number of independent trajectories behind the residuals of each horizon, where there are several
+    residuals per trajectory: cells of one field resemble each other.
+    """
+
+    def __init__(self, residuals: Residuals, trajectories: int | None = None) -> None:
         self._horizons = np.array(sorted(residuals.scores))
         self._floor = {h: FLOOR * float(np.median(residuals.scores[h])) + 1e-12 for h in self._horizons}
         bins = np.concatenate([np.full(len(residuals.scores[h]), h) for h in self._horizons])
         sigmas = np.concatenate([np.asarray(residuals.scores[h], float) + self._floor[h] for h in self._horizons])
         errors = np.concatenate([np.asarray(residuals.errors[h], float) for h in self._horizons])
         self._regressor = ConformalRegressor().fit(errors, sigmas=sigmas, bins=bins)
-        self._fewest = min(len(values) for values in residuals.scores.values())
+        self.trajectories = trajectories or min(len(values) for values in residuals.scores.values())
+
+    def covers(self, horizon: float) -> bool:
+        """Does the horizon lie in the calibrated range? Beyond it there is no bound."""
+        return bool(self._horizons[0] <= horizon <= self._horizons[-1])
 
     def __call__(self, scores: np.ndarray, horizon: float, coverage: float = 0.9) -> np.ndarray:
-        """What the error does not exceed in a share `coverage` of cases; between horizons, by the nearest one in log2 h."""
+        """What the error does not exceed in a share `coverage` of cases; between two calibrated horizons, linear in log2 h."""
         self.check(coverage)
-        confidence = max(coverage - ROUNDING, ROUNDING)
-        nearest = float(self._horizons[np.abs(np.log2(self._horizons) - np.log2(horizon)).argmin()])
+        if not self.covers(horizon):
+            raise InvalidInput(
+                f"There is no error bound at a horizon of {horizon:g} frames: the calibrated ones are "
+                f"{self._horizons[0]:g} to {self._horizons[-1]:g}."
+            )
+        above = int(np.searchsorted(self._horizons, horizon))
+        high = float(self._horizons[above])
+        if high == horizon:
+            return self._at(scores, high, coverage)
+        low = float(self._horizons[above - 1])
+        share = np.log2(horizon / low) / np.log2(high / low)
+        return (1 - share) * self._at(scores, low, coverage) + share * self._at(scores, high, coverage)
+
+    def _at(self, scores: np.ndarray, horizon: float, coverage: float) -> np.ndarray:
+        """The bound at a calibrated horizon."""
         flat = np.asarray(scores, float).reshape(-1)
         interval = self._regressor.predict_int(
-            np.zeros(len(flat)), sigmas=flat + self._floor[nearest], bins=np.full(len(flat), nearest), confidence=confidence
+            np.zeros(len(flat)),
+            sigmas=flat + self._floor[horizon],
+            bins=np.full(len(flat), horizon),
+            confidence=max(coverage - ROUNDING, ROUNDING),
         )
         return interval[:, 1].reshape(np.shape(scores))
 
     def check(self, coverage: float) -> None:
-        """Raise for a coverage that so much validation data cannot promise."""
-        most = self._fewest / (self._fewest + 1)
+        """Raise for a coverage that so few validation trajectories cannot promise."""
+        most = self.trajectories / (self.trajectories + 1)
         if not 0 < coverage <= most:
             raise InvalidInput(
-                f"The coverage is {coverage:g}: with {self._fewest} validation scores per horizon it must be "
+                f"The coverage is {coverage:g}: with {self.trajectories} validation trajectories per horizon it must be "
                 f"above 0 and at most {most:.4f}."
             )

@@ -1,7 +1,8 @@
 """From a keep fraction to a threshold:   τ(h, q) = q-quantile of the scores at horizon h on validation data
 
-The scores travel with the model, so any q has its threshold at once, and no threshold ever sees test data. Between the
-calibrated horizons τ is interpolated in log2 h; beyond them it stays that of the last one, and says so.
+The scores travel with the model, so any q has its threshold at once, and no threshold ever sees test data. Calibrated horizons
+lie about a fifth apart; between two of them τ is interpolated in log2 h. Beyond the longest one answers are chains of shorter
+forecasts (`deploy.hybrid`), each with the threshold of its own horizon.
 """
 
 import warnings
@@ -12,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from hybridworld.errors import InvalidInput
+from hybridworld.trust.bounds import Residuals
 
 
 class BeyondCalibration(UserWarning):
@@ -66,15 +68,10 @@ class Calibration:
 
     @property
     def size(self) -> int:
-        """Validation scores per horizon."""
+        """Validation trajectories per horizon; each gave one score."""
         return min(len(values) for values in self.scores.values())
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """For a model's file."""
-        return {f"scores.{horizon:g}": values for horizon, values in self.scores.items()}
-
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self | None:
-        """Inverse of `to_arrays`; None where a model was never calibrated."""
-        found = {float(name.removeprefix("scores.")): values for name, values in arrays.items() if name.startswith("scores.")}
-        return cls(found) if found else None
+    def of(cls, residuals: Residuals) -> Self:
+        """The scores of validation answers, in increasing order."""
+        return cls({h: np.sort(values) for h, values in residuals.scores.items()})

@@ -1,7 +1,7 @@
 """The judging of a map against truth: scores and true errors of the same answers, in deviations of the training data."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,9 +25,8 @@ class Judged:
 
     def at(self, horizon: float) -> "Judged":
         """The rows of one horizon."""
-        rows = self.horizons == horizon
-        per_pair = (getattr(self, each.name)[rows] for each in fields(self) if each.name != "cells")
-        return Judged(*per_pair, self.cells[self.cells[:, 0] == horizon])
+        rows, cells = self.horizons == horizon, self.cells[self.cells[:, 0] == horizon]
+        return Judged(self.horizons[rows], self.scores[rows], self.errors[rows], self.mse[rows], cells)
 
 
 Look = Callable[[Tensor, Estimate, Tensor, Tensor], None]

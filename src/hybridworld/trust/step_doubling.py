@@ -1,14 +1,16 @@
 """Step-doubling, the error map that a surrogate draws of itself:
 
-    e(s, T) = | f(s, T) - f(f(s, T/2), T/2) |          norm over channels, per cell; per trajectory for a state vector
+    e(s, T) = | f(s, T) - f(f(s, a), b) |          a + b = T; norm over channels, per cell; per trajectory for a state vector
 
-The true flow gives zero: advancing by T is advancing by T/2 twice. Where f is close to it, so is e; where f fails (shocks,
+The two horizons a and b are the halves of T: whole frames, so T/2 twice where T is even. The true flow gives zero: advancing by
+T is advancing by a, then by b. Where f is close to it, so is e; where f fails (shocks,
 fronts, contacts), its two answers part. It needs no labels, no second model and no knowledge of the equations. Its blind
 spot: a wrong f that is consistent with itself, like f(s, T) = s, has the map zero.
 """
 
 from torch import Tensor
 
+from hybridworld.surrogate.horizons import halves
 from hybridworld.trust.signal import Cost, Estimate, Propagator, distance
 
 
@@ -24,5 +26,6 @@ class StepDoubling:
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """Single shot at T against two chained halves: three forward passes, one of which is the prediction."""
         whole = self._f(states, horizons, params)
-        twice = self._f(self._f(states, horizons / 2, params), horizons / 2, params)
+        first, second = halves(horizons)
+        twice = self._f(self._f(states, first, params), second, params)
         return Estimate(whole, distance(whole, twice, self._unit))

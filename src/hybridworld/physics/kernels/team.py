@@ -6,8 +6,9 @@ threads may solve at the same time, and a member that waits long gives its core 
 """
 
 import sys
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 
 import numpy as np
 from llvmlite import ir
@@ -77,9 +78,28 @@ def wait(barrier, size):
 
 
 def run_team(member: Callable[[int, int, np.ndarray], object], size: int) -> list:
-    """Call member(rank, size, barrier) for each rank at the same time; the answers in rank order."""
+    """Call member(rank, size, barrier) for each rank at the same time; the answers in rank order.
+
+    The calling thread is rank 0. Members that wait for each other must all be running, so none begins before every thread has
+    started; where the system refuses a thread, the team is as large as the number that it got.
+    """
     barrier = np.zeros(32, dtype=np.int64)
-    if size == 1:
-        return [member(0, 1, barrier)]
-    with ThreadPoolExecutor(size) as pool:  # of this call alone: members that wait for each other must all be running
-        return list(pool.map(lambda rank: member(rank, size, barrier), range(size)))
+    found: Future[int] = Future()  # the size of the team
+    answers: list[Future] = [Future() for _ in range(size)]
+
+    def take_part(rank: int) -> None:
+        try:
+            answers[rank].set_result(member(rank, found.result(), barrier))
+        except BaseException as error:
+            answers[rank].set_exception(error)
+
+    started = 1
+    try:
+        while started < size:
+            threading.Thread(target=take_part, args=(started,), daemon=True).start()
+            started += 1
+    except RuntimeError:  # can't start new thread
+        pass
+    found.set_result(started)
+    take_part(0)
+    return [answer.result() for answer in answers[:started]]

@@ -1,0 +1,55 @@
+"""Which horizons a surrogate is trained, composed and calibrated at."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybridworld.surrogate.horizons import calibrated_horizons, chain_of, drawn_horizons, halves
+
+LADDER = (1, 2, 4, 8, 16, 32, 64)
+
+
+def test_listed_horizons_are_drawn_equally_often():
+    values, shares = drawn_horizons((4, 1, 2, 2), "listed")
+    assert values.tolist() == [1, 2, 4] and shares.tolist() == [1 / 3] * 3
+
+
+@given(st.integers(1, 50), st.integers(0, 100))
+def test_a_range_has_every_whole_horizon_uniform_in_its_logarithm(low, more):
+    values, shares = drawn_horizons((low, low + more), "range")
+    assert values.tolist() == list(range(low, low + more + 1)) and shares.sum() == pytest.approx(1)
+    np.testing.assert_allclose(shares * values, shares[0] * low)
+
+
+@given(st.lists(st.one_of(st.integers(1, 200).map(float), st.floats(0.125, 200)), min_size=1, max_size=5))
+def test_halves_add_up_and_are_whole_frames_of_whole_horizons(horizons):
+    h = torch.tensor(horizons, dtype=torch.float64)
+    first, second = halves(h)
+    torch.testing.assert_close(first + second, h)
+    whole = (h >= 2) & (h == h.floor())
+    assert torch.equal(first[whole], first[whole].floor()) and torch.equal(second[whole], second[whole].floor())
+    assert ((second - first)[whole] <= 1).all() and torch.equal(first[~whole], second[~whole])
+    assert (first > 0).all() and (second >= first).all()
+
+
+def test_calibrated_horizons_are_dense_and_hold_the_trained_ones():
+    found = calibrated_horizons(LADDER)
+    assert set(LADDER) <= set(found) and found == tuple(sorted(found)) and len(found) < 25
+    gaps = np.array(found[1:]) / found[:-1]
+    assert all(gap <= 1.26 or high - low == 1 for gap, low, high in zip(gaps, found, found[1:], strict=False))
+    assert calibrated_horizons((64,)) == (64,)
+
+
+@given(st.integers(1, 1000), st.integers(1, 128))
+def test_a_chain_has_as_few_links_as_can_be_all_about_alike(horizon, longest):
+    spans = chain_of(horizon, longest)
+    assert sum(spans) == horizon and max(spans) <= longest and len(spans) == -(-horizon // longest)
+    assert max(spans) - min(spans) <= 1 and all(span == int(span) for span in spans) and list(spans) == sorted(spans)[::-1]
+
+
+@given(st.floats(0.1, 500), st.integers(1, 128))
+def test_a_chain_of_a_fraction_has_equal_links(horizon, longest):
+    spans = chain_of(horizon, longest)
+    assert sum(spans) == pytest.approx(horizon) and max(spans) <= longest * (1 + 1e-6)
