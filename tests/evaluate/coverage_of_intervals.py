@@ -1,6 +1,6 @@
 """How often do 95 % intervals hold the true value? Simulated errors are lognormal, one or several answers per trajectory.
 
-python -m tests.evaluate.coverage_of_intervals          prints the table of docs/trust.md
+    python -m tests.evaluate.coverage_of_intervals          prints the table of docs/trust.md
 """
 
 from dataclasses import dataclass

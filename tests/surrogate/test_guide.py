@@ -228,6 +228,21 @@ def test_whatever_the_weights_predictions_can_be_chained(size, seed):
         Guide(environment, 4)(answer, np.full(2, 1e-6), params.numpy())
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("environment", [EULER, OREGONATOR])
+def test_a_pure_leap_answers_with_states_that_can_exist_too(environment):
+    wishes = ("surrogate.backbone=leap", "surrogate.variables=physical")
+    net = Surrogate(environment.spec, configure(environment.spec, "smoke", wishes).surrogate, ones(environment.spec)).eval()
+    states, params = map(torch.from_numpy, starts(environment))
+    torch.testing.assert_close(net(states, 2.0, params), states, rtol=1e-3, atol=1e-4)  # before training: no change
+    torch.nn.init.normal_(net.backbone.last.conv.weight, std=100)
+    answer = net(states, 2.0, params).numpy()
+    environment.check_physical(answer)
+    for channel, (low, high) in enumerate(environment.spec.allowed):
+        assert (answer[:, channel] >= low).all() and (answer[:, channel] <= high).all()
+    assert np.abs(answer - states.numpy()).max() > 0.5
+
+
 # Training.
 
 
