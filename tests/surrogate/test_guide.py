@@ -148,6 +148,15 @@ def test_where_nothing_changes_an_untrained_one_returns_the_state():
     torch.testing.assert_close(net(rest, 4.0), rest, rtol=0.02, atol=0.02)
 
 
+def test_a_state_that_does_not_change_has_finite_gradients():
+    net = guided(EULER)
+    rest = torch.zeros(1, 4, 16, 16)
+    rest[:, 0], rest[:, 3] = 1.0, 2.5
+    z = net.normalise(rest).requires_grad_()
+    net.advance(z, torch.ones(1)).square().sum().backward()
+    assert z.grad.isfinite().all() and z.grad.abs().max() > 0
+
+
 def test_an_unattached_one_says_what_it_needs():
     net = guided(EULER, attach=False)
     with pytest.raises(InvalidInput, match=r"euler2d is guided by the solver of its system: give it, as load\(\.\.\., solver="):
@@ -155,15 +164,15 @@ def test_an_unattached_one_says_what_it_needs():
 
 
 def test_only_leap_has_a_guide():
-    with pytest.raises(InvalidInput, match=r"surrogate\.guide is for the backbone leap, not for unet"):
+    with pytest.raises(InvalidInput, match=r"^surrogate\.guide is for the backbone leap, not for unet"):
         configure(EULER.spec, "smoke", ["surrogate.guide=true"])
 
 
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
-        (["training.weighting=guide"], r"weighting=guide needs surrogate\.guide=true"),
-        ([*GUIDED, "training.weighting=guide"], r"weighting=guide needs training\.dagger=0"),
+        (["training.weighting=guide"], r"^training\.weighting=guide needs surrogate\.guide=true"),
+        ([*GUIDED, "training.weighting=guide"], r"^training\.weighting=guide needs training\.dagger=0"),
     ],
 )
 def test_a_loss_relative_to_the_guide_needs_one_and_no_other_term(wishes, words):

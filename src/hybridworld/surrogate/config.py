@@ -231,7 +231,7 @@ def sentence(error: ValidationError) -> str:
         case "literal_error":
             return f"{name} is '{value}': it must be {context['expected']}."
         case "value_error":
-            return f"{name}{': ' if '.' in name else '.'}{context['error']}."
+            return f"{name}{': ' if '.' in name else '.' if name else ''}{context['error']}."
         case "greater_than_equal":
             return f"{name} is {value}: it must be at least {context['ge']:g}."
         case "less_than_equal":

@@ -14,6 +14,7 @@ from hybridworld.surrogate.leap import Leap, interpolated
 
 SMALLEST = 1e-2
 """The unit of the correction where the coarse run changes nothing."""
+TINY = 1e-12
 LITTLE = 0.1
 """The change, in deviations, at which half of the details of a state remain before training."""
 
@@ -38,7 +39,8 @@ class GuidedLeap(nn.Module):
 
     def forward(self, z: Tensor, now: Tensor, then: Tensor, condition: Tensor) -> Tensor:
         """z (batch, channels, *grid), now and then (batch, channels, *latent grid), condition (batch, size) -> like z."""
-        change = (then - now).square().flatten(1).mean(dim=1).sqrt().reshape(-1, *[1] * (z.dim() - 1))
+        squares = (then - now).square().flatten(1).mean(dim=1) + TINY  # at zero a root has no gradient
+        change = squares.sqrt().reshape(-1, *[1] * (z.dim() - 1))
         unit = change + SMALLEST
         start, end = self.base(torch.cat([now, then], dim=1)).chunk(2, dim=1)
         detail = z - start
