@@ -1,6 +1,6 @@
 """How often do 95 % intervals hold the true value? Simulated errors are lognormal, one or several answers per trajectory.
 
-    python -m tests.evaluate.coverage_of_intervals          prints the table of docs/trust.md
+`python -m tests.evaluate.coverage_of_intervals` prints the table of docs/trust.md.
 """
 
 from dataclasses import dataclass
@@ -80,18 +80,25 @@ WORLDS = {
 }
 
 
-def table(repeats=(4000, 2000, 1000)):
+def measured(repeats=(4000, 2000, 1000)):
+    """(world, number of trajectories, coverages), for all of them: minutes."""
+    return [
+        (name, size, coverage(world, size, times))
+        for name, world in WORLDS.items()
+        for size, times in zip(SIZES, repeats, strict=True)
+    ]
+
+
+def table(rows):
     """Markdown: a row per world and number of trajectories."""
-    lines = []
-    for name, world in WORLDS.items():
-        truth = world.truth()[1]
-        for size, times in zip(SIZES, repeats, strict=True):
-            found = coverage(world, size, times)
-            if not lines:
-                lines += [f"| simulated | n | {' | '.join(found)} |", f"| --- | --- {'| --- ' * len(found)}|"]
-            lines.append(f"| {name} (AUROC {truth['AUROC']:.2f}) | {size} | {' | '.join(f'{x:.3f}' for x in found.values())} |")
+    names = list(rows[0][2])
+    lines = [f"| simulated | n | {' | '.join(names)} |", f"| --- | --- {'| --- ' * len(names)}|"]
+    for name, size, found in rows:
+        truth = WORLDS[name].truth()[1]["AUROC"]
+        shares = " | ".join(f"{100 * share:.1f} %" for share in found.values())
+        lines.append(f"| {name} (AUROC {truth:.2f}) | {size:,} | {shares} |")
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    print(table())
+    print(table(measured()))

@@ -1,19 +1,27 @@
 """The measurement of trust, on a network of a minute's size."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.surrogate.flows import RING, Ring, ones, tiny
 from typer.testing import CliRunner
 
 from hybridworld.app.cli import app
+from hybridworld.data.dataset import Dataset
 from hybridworld.data.generate import generate
+from hybridworld.data.pairs import evaluation_pairs
 from hybridworld.data.plan import Plan
 from hybridworld.evaluate import bench_trust
-from hybridworld.evaluate.bench_trust import Cell, alarm_rate, coverages, false_alarm_rate, mode2_of
+from hybridworld.evaluate.bench_trust import Cell, alarm_rate, coverages, false_alarm_rate, judge_cell, mode2_of
 from hybridworld.physics.ball3d import Ball3D
-from hybridworld.trust.calibrate import Judged
+from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.trust import fitted, novelty
 from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.judge import Judged
+from hybridworld.trust.novelty import InputAmplitude
 
 RNG = np.random.default_rng(0)
 
@@ -22,7 +30,7 @@ def judged(count, wrong=1.0):
     """Errors that scores tell up to a factor."""
     scores = RNG.lognormal(size=count)
     errors = wrong * scores * RNG.lognormal(0, 0.3, count)
-    return Judged(scores, errors, errors**2, scores, errors)
+    return Judged(np.ones(count), scores, errors, errors**2, np.empty((0, 3)))
 
 
 def cells(count=1200):
@@ -43,26 +51,70 @@ def test_the_alarm_is_quiet_on_the_same_data_and_fires_on_others(monkeypatch):
 
 
 def test_a_gate_is_judged_beside_chance_and_oracle():
-    found = mode2_of(judged(2000), threshold=2.0, q=0.75)
-    assert found["random"]["cut"] < found["frozen"]["cut"] < found["oracle"]["cut"]
-    assert found["matched"]["deferral"] == found["oracle_at_q"]["deferral"] == 0.25
+    cell = Cell({"told": judged(2000)}, np.arange(2000))
+    found = mode2_of(cell, "told", threshold=2.0, q=0.75)
+    assert found["random"] < found["frozen"].low < found["frozen"].value < min(found["frozen"].high, found["oracle"])
+    assert found["deferred"].low < np.mean(cell.judged["told"].scores > 2) == found["deferred"].value < found["deferred"].high
+    assert found["share_of_oracle"].value == pytest.approx(found["frozen"].value / found["oracle"])
+    assert found["matched"].value < found["oracle_at_q"]
+    left = found["percentile"]
+    assert left["oracle"] <= left["mode 2"] < left["mode 1"] == pytest.approx(np.percentile(cell.judged["told"].errors, 95))
+    alike = mode2_of(Cell({"told": cell.judged["told"]}, np.arange(2000) % 40), "told", 2.0, 0.75)
+    assert alike["frozen"].value == pytest.approx(found["frozen"].value)  # the same answers from fewer trajectories
+
+
+def test_a_score_that_knows_nothing_but_the_kind_is_at_chance_within_kinds():
+    kinds = np.repeat(["calm", "wild"], 1000)
+    errors = np.where(kinds == "wild", 10, 1) * RNG.lognormal(size=2000)
+    noise = RNG.random(2000)
+    tells_kind = Judged(np.ones(2000), (kinds == "wild") + 0.1 * noise, errors, errors**2, np.empty((0, 3)))
+    cell = Cell({"kind": tells_kind}, np.arange(2000), kinds)
+    assert cell.aurocs()["kind"].low > 0.7
+    within = cell.aurocs(within_kinds=True)["kind"]
+    assert within.low < 0.5 < within.high and within.high - within.low < 0.1
+
+
+class TwoKinds(Ring):
+    """A ring whose waves are at times drawn upside down."""
+
+    def sample(self, rng, split):
+        sample, turned = super().sample(rng, split), rng.random() < 0.5
+        return replace(sample, state=-sample.state if turned else sample.state, origin={"kind": "down" if turned else "up"})
+
+
+def test_kinds_of_a_dataset_are_those_of_its_trajectories(tmp_path):
+    environment = TwoKinds()
+    generate(Plan(environment, {"test": 6}), tmp_path, workers=1)
+    expected = [environment.initial("test", number).origin["kind"] for number in range(6)]
+    source = Dataset(tmp_path).source("test")
+    assert source.kinds == expected
+    batch = evaluation_pairs(source, 1, 8, seed=0)
+    surrogate = Surrogate(RING, tiny(RING).surrogate, ones(RING)).eval()
+    cell = judge_cell(surrogate, [InputAmplitude(surrogate)], source, batch)
+    assert cell.kinds.tolist() == [*expected, *expected[:2]] and cell.groups.tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
 
 
 def test_the_command_compares_every_signal_that_applies(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_trust, "WINDOWS", 2)
+    monkeypatch.setattr(fitted, "PATIENCE", 1)
+    monkeypatch.setitem(novelty.PAIRS, False, 2000)
     counts = {"train": 40, "val": 40, "test": 40, "ood-far": 40}
     generate(Plan(Ball3D(), counts), tmp_path / "balls", workers=1)
     arguments = ["--data", tmp_path / "balls", "--count", 300, "--member", "ball3d", "--json", "--out", tmp_path / "trust.md"]
     result = CliRunner().invoke(app, ["bench", "trust", "ball3d", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0
     found = json.loads(result.stdout)
-    assert set(found["auroc"]) == {"test", "ood-far"} and len(found["costs"]) >= 12
-    assert {"step-doubling", "many splits", "symmetries", "ensemble", "learned error head"} <= set(found["costs"])
+    assert set(found["auroc"]) == {"test", "ood-far"} and len(found["costs"]) >= 14
+    rivals = {"step-doubling", "symmetries", "ensemble", "learned error head", "density guard", "input amplitude"}
+    assert rivals <= set(found["costs"])
     assert "gradient magnitude" not in found["costs"]  # a ball has no grid
+    assert not found["auroc_within_kinds"]  # and all of its starts are of one kind
+    assert re.fullmatch(r"a network, [\d,]+ steps", found["costs"]["learned error head"]["training"])
     value, low, high = found["auroc"]["test"]["8"]["step-doubling"]
     assert low < value < high and value > 0.7
     text = (tmp_path / "trust.md").read_text()
     assert all(part in text for part in ("## AUROC, test", "## Mode 2", "## Error bounds", "## Alarm", "## Price of the map"))
+    assert "| thresholds (val) | 40 | 300 |" in text and "95th percentile" in text
 
 
 @pytest.mark.parametrize("splits", [{"train": 2, "val": 2}])

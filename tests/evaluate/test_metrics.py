@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import bootstrap
 from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
 
 from hybridworld.evaluate.metrics import (
@@ -14,11 +13,9 @@ from hybridworld.evaluate.metrics import (
     auroc_interval,
     bootstrap_weights,
     cut_above,
-    cut_interval,
     cut_matched,
     cut_random,
     excess_aurc,
-    mean_interval,
     relative_errors,
     weighted_auroc,
 )
@@ -36,6 +33,16 @@ def test_weighted_auroc_is_that_of_scikit_learn(seed, ties):
     np.testing.assert_allclose(weighted_auroc(scores, large, weights), expected, atol=1e-12)
 
 
+@given(st.lists(st.sampled_from([0.0, 1.0, 2.0, np.inf, -np.inf, np.nan]), min_size=8, max_size=20), st.randoms())
+def test_auroc_does_not_depend_on_the_order_of_the_answers(scores, random):
+    scores, errors = np.array(scores), np.arange(len(scores), dtype=float)
+    order = np.array(random.sample(range(len(scores)), len(scores)))
+    assert auroc(scores[order], errors[order]) == pytest.approx(auroc(scores, errors))
+    np.testing.assert_allclose(auroc_interval(scores[order], errors[order]), auroc_interval(scores, errors))
+    ranked = np.select([np.isnan(scores), scores == np.inf, scores == -np.inf], [9.0, 8.0, -1.0], scores)
+    assert auroc(scores, errors) == pytest.approx(roc_auc_score(errors > np.quantile(errors, 0.75), ranked))
+
+
 def test_the_interval_contains_its_value_and_is_wider_when_answers_come_in_groups():
     errors = RNG.lognormal(size=100)
     scores = errors * RNG.lognormal(size=100)
@@ -44,18 +51,6 @@ def test_the_interval_contains_its_value_and_is_wider_when_answers_come_in_group
     grouped = auroc_interval(np.repeat(scores, 10), np.repeat(errors, 10), np.repeat(np.arange(100), 10))
     blind = auroc_interval(np.repeat(scores, 10), np.repeat(errors, 10), np.arange(1000))
     assert grouped.high - grouped.low > 2 * (blind.high - blind.low)
-
-
-def test_about_95_of_100_intervals_hold_the_true_value():
-    truth = auroc(*signal(200_000, 1))
-    hits = [each.low <= truth <= each.high for each in (auroc_interval(*signal(300, s), np.arange(300)) for s in range(2, 102))]
-    assert 86 <= sum(hits) <= 100
-
-
-def signal(count, seed):
-    rng = np.random.default_rng(seed)
-    errors = rng.lognormal(size=count)
-    return errors * rng.lognormal(size=count), errors
 
 
 def test_every_draw_has_as_many_groups_as_there_are():
@@ -87,25 +82,8 @@ def test_a_score_that_is_no_number_ranks_highest():
     assert np.isnan(auroc_at_tolerance(errors, errors, 10.0))
 
 
-def test_the_interval_of_a_cut_holds_that_of_more_data():
-    rng = np.random.default_rng(0)
-    errors = rng.lognormal(size=20_000)
-    scores = errors * rng.lognormal(size=len(errors))
-    truth = cut_matched(scores, errors, 0.75).cut
-    held = [cut_interval(scores[part], errors[part], 0.75) for part in np.split(np.arange(10_000), 100)]
-    assert 85 <= sum(each.low <= truth <= each.high for each in held) <= 100
-    assert all(each.low <= each.value <= each.high for each in held)
-
-
 def test_a_score_that_is_no_number_is_deferred():
     assert cut_above(np.array([np.nan, 0.0]), np.array([3.0, 1.0]), 1.0).deferral == 0.5
-
-
-def test_the_interval_of_a_mean_is_that_of_scipy():
-    values = RNG.lognormal(size=60)
-    theirs = bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=1).confidence_interval
-    ours = mean_interval(values, draws=20_000)
-    np.testing.assert_allclose(ours[1:], theirs, rtol=0.02)
 
 
 def test_aurc_is_the_mean_error_of_the_kept_over_all_shares():

@@ -100,19 +100,19 @@ def test_scores_must_be_there_and_increase(given_scores):
 @given(scores(), arrays(np.float64, 5, elements=st.floats(0, 1e3)))
 def test_the_rank_is_the_share_of_validation_scores_below(values, asked):
     expected = [np.mean(values < one) for one in asked]
-    np.testing.assert_allclose(Calibration({2.0: values}).rank(2, asked), expected)
-    np.testing.assert_allclose(Calibration({2.0: values}).rank(77, asked), expected)  # the only one there is
+    np.testing.assert_allclose(Calibration({2.0: values}).ranks(2, asked)[:, 0], expected)
+    np.testing.assert_allclose(Calibration({2.0: values}).ranks(77, asked)[:, 0], expected)  # the only one there is
 
 
 @given(inside, st.floats(0.01, 0.99))
 def test_the_rank_of_a_threshold_is_its_share_at_any_horizon(horizon, q):
-    rank = KNOWN.rank(horizon, np.array([KNOWN.threshold(horizon, q)]))
+    rank = KNOWN.ranks(horizon, np.array([KNOWN.threshold(horizon, q)]))[:, 0]
     assert abs(rank[0] - q) <= 1 / len(BASE) + 1e-9
 
 
 @given(inside)
 def test_ranks_rise_from_0_to_1(horizon):
-    ranks = KNOWN.rank(horizon, np.concatenate([[-1], np.geomspace(1e-3, 1e3, 50), [np.inf, np.nan]]))
+    ranks = KNOWN.ranks(horizon, np.concatenate([[-1], np.geomspace(1e-3, 1e3, 50), [np.inf, np.nan]]))[:, 0]
     assert ranks[0] == 0 and ranks[-1] == ranks[-2] == 1
     assert (np.diff(ranks) >= 0).all()
 
@@ -120,7 +120,7 @@ def test_ranks_rise_from_0_to_1(horizon):
 def test_rungs_with_different_numbers_of_scores_are_interpolated_too():
     known = Calibration({1.0: np.linspace(0, 1, 11), 4.0: np.linspace(0, 3, 301)})
     assert known.size == 11
-    assert known.rank(2, np.array([0.999]))[0] == pytest.approx(0.5, abs=0.1)
+    assert known.ranks(2, np.array([0.999]))[0, 0] == pytest.approx(0.5, abs=0.1)
     assert known.threshold(2, 0.5) == pytest.approx(1.0)
 
 
@@ -139,3 +139,12 @@ def test_a_calibration_is_made_of_the_scores_of_validation_answers(first, second
 def test_the_rule_of_the_gate_defers_what_exceeds_the_threshold_or_is_no_number(values, threshold):
     expected = [bool(np.isnan(value) or value > threshold) for value in values]
     assert flagged(values, threshold).tolist() == expected
+
+
+def test_two_groups_of_validation_answers_are_known_apart():
+    values, beginning = np.arange(10.0), np.arange(10) % 2 == 0
+    known = Calibration.of(Residuals({2.0: values}, {2.0: values}), beginning)
+    assert [group[2.0].tolist() for group in known.groups] == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
+    np.testing.assert_allclose(known.ranks(2, np.array([0.5, 8.5])), [[0.2, 0.0], [1.0, 0.8]])
+    assert known.threshold(2, 0.5) == 4.5
+    assert not Calibration.of(Residuals({2.0: values}, {2.0: values}), np.ones(10, bool)).groups

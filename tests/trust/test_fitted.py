@@ -9,6 +9,7 @@ from scipy.stats import spearmanr
 
 from hybridworld.data.pairs import Pairs, evaluation_pairs
 from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.trust import fitted
 from hybridworld.trust.fitted import ErrorHead, LocalConformal
 from tests.surrogate.flows import OSCILLATOR, RING, Table, ones, tiny
 
@@ -74,7 +75,7 @@ def test_an_error_head_learns_where_the_error_is(spec, steps):
 def test_an_error_head_leaves_its_surrogate_as_it_is_and_needs_labels():
     net = still(OSCILLATOR)
     before = {name: values.clone() for name, values in net.state_dict().items()}
-    head = ErrorHead(net).fit(Pairs(FromStart(trajectories(OSCILLATOR, 0)), batch=8, horizons=[1]), steps=2)
+    head = ErrorHead(net).fit(Pairs(FromStart(trajectories(OSCILLATOR, 0)), batch=8, horizons=[1]), most_steps=2)
     assert all(torch.equal(values, before[name]) for name, values in net.state_dict().items())
     assert not any(parameter is other for parameter in head.parameters() for other in net.parameters())
     assert (head.cost.passes, head.cost.labels) == (2, True)
@@ -89,6 +90,40 @@ def test_an_error_head_is_repeatable_by_its_seed_and_leaves_the_random_numbers_a
     weights = [torch.nn.utils.parameters_to_vector(ErrorHead(net, seed).parameters()) for seed in (0, 0, 1)]
     assert torch.equal(torch.rand(3), expected)
     assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+
+
+def head_on(pairs, **limits):
+    return ErrorHead(still(OSCILLATOR)).fit(pairs, lr=3e-3, **limits)
+
+
+def test_an_error_head_stops_when_held_out_pairs_improve_no_more(monkeypatch):
+    """Few pairs are soon learned by heart: training on them goes on for ever, but not on the first batches it never sees."""
+    monkeypatch.setattr(fitted, "CHECK", 10)
+    pairs = Pairs(FromStart(trajectories(OSCILLATOR, 0, noise=2.0)), batch=8, horizons=[1])
+    known = [pairs.batch(number) for number in (0, fitted.HELD_OUT)]
+    seen = []
+
+    class Few:
+        def batch(self, number):
+            seen.append(number)
+            return pairs.batch(number) if number < fitted.HELD_OUT else known[1]
+
+    head = head_on(Few(), most_steps=5_000)
+    assert 10 * fitted.PATIENCE <= head.steps < 5_000
+    assert head.cost.training == f"a network, {head.steps:,} steps"
+    assert seen == list(range(fitted.HELD_OUT + head.steps))  # each is held out or trained on, never both
+
+    monkeypatch.setattr(fitted, "PATIENCE", 1_000)
+    held_out = [head._labelled(pairs.batch(number)) for number in range(fitted.HELD_OUT)]
+    stubborn = head_on(Few(), most_steps=head.steps)
+    assert head._loss_on(held_out) == pytest.approx(stubborn._loss_on(held_out))  # the best weights are kept, not the last
+    assert head._loss_on(held_out) < head_on(Few(), most_steps=0)._loss_on(held_out)
+
+
+def test_an_error_head_keeps_to_its_limits():
+    pairs = Pairs(FromStart(trajectories(OSCILLATOR, 0)), batch=8, horizons=[1])
+    assert head_on(pairs, most_steps=7).steps == 7
+    assert head_on(pairs, most_steps=7, seconds=0).steps == 0
 
 
 # Neighbours.

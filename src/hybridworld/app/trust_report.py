@@ -14,13 +14,20 @@ from hybridworld.deploy.load import find_solver
 from hybridworld.evaluate.bench_trust import FALSE_ALARMS, SPLITS_OF_DATA, WINDOW, WINDOWS, measure_trust
 from hybridworld.physics.environment import Environment
 
-CUTS = {
-    "frozen": "frozen threshold",
-    "random": "random, as many",
-    "oracle": "oracle, as many",
-    "matched": "matched q",
-    "oracle_at_q": "oracle at q",
+ROWS: dict[str, tuple[str, ...]] = {
+    "RMSE of mode 1": ("rmse",),
+    "deferred": ("deferred",),
+    "cut, frozen threshold": ("frozen",),
+    "its share of the oracle's, as many": ("share_of_oracle",),
+    "cut, random, as many": ("random",),
+    "cut, oracle, as many": ("oracle",),
+    "cut, matched q": ("matched",),
+    "cut, oracle at q": ("oracle_at_q",),
+    "95th percentile of the error, mode 1": ("percentile", "mode 1"),
+    "95th percentile, mode 2": ("percentile", "mode 2"),
+    "95th percentile, oracle, as many": ("percentile", "oracle"),
 }
+"""Rows of the table of mode 2 -> where their numbers stand; errors are printed as they are, all else in per cent."""
 
 
 def report_trust(
@@ -43,14 +50,16 @@ def report_trust(
             q,
             coverage,
             lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
+            head_steps=config.training.steps,
+            head_seconds=bundles[0].provenance.get("seconds", np.inf),
         )
     publish_sections(
         {"model": model, **content},
         sections_of(content),
         f"{spec.name}: what the error map is worth",
         f"{config.surrogate.backbone} that sees {'state and parameters' if config.surrogate.params else 'the state alone'}; "
-        f"{count} pairs per horizon and split, every trajectory equally often. Intervals: 95 %, bootstrap over trajectories. "
-        "Thresholds and fitted rivals have seen train and val only.",
+        f"{count} pairs per horizon and split, every trajectory equally often. Intervals: 95 %, over trajectories "
+        "(docs/trust.md, Intervals). Thresholds and fitted rivals have seen train and val only.",
         as_json,
         out,
         "hybridworld bench trust",
@@ -63,27 +72,32 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
     horizons = list(next(iter(content["mode2"].values())))
     heads = [f"h = {h}" for h in horizons]
     sections: dict[str, Rows] = {
+        "What the tables rest on\nIndependent trajectories behind each number, at every horizon.": [
+            ["", "trajectories", "pairs per horizon"],
+            *(
+                ["thresholds (val)" if split == "val" else split, f"{trajectories:,}", f"{content['pairs']:,}"]
+                for split, trajectories in content["trajectories"].items()
+            ),
+        ],
         "What the signals cost\nForward passes per answer, the prediction among them.": [
             ["signal", "passes", "more training", "labels", "knows of the physics"],
             *(
                 [name, str(cost["passes"]), cost["training"] or "-", "yes" if cost["labels"] else "-", cost["equations"] or "-"]
                 for name, cost in content["costs"].items()
             ),
-        ]
+        ],
     }
+    text = "How well a score picks out the quarter of the answers with the largest error: 1 is perfect, 0.5 is chance."
     for split, found in content["auroc"].items():
-        text = "How well a score picks out the quarter of the answers with the largest error: 1 is perfect, 0.5 is chance."
-        sections[f"AUROC, {split}\n{text}"] = [
-            ["signal", *heads, "mean"],
-            *(
-                [name, *(interval_in_words(found[h][name]) for h in horizons), mean_of([found[h][name][0] for h in horizons])]
-                for name in content["costs"]
-            ),
-        ]
+        sections[f"AUROC, {split}\n{text}"] = auroc_rows(found)
+    text = "The same inside each kind of initial state, averaged over kinds by their share: what a score knows beyond the kind."
+    for split, found in content["auroc_within_kinds"].items():
+        sections[f"AUROC within kinds, {split}\n{text}"] = auroc_rows(found)
     text = (
         f"The RMSE of the surrogate (normalised states, mean over trajectories), and by how much step-doubling cuts it when "
         f"q = {q:g}. The frozen threshold is that of the validation data, with the share it really defers; random and oracle "
-        "deferral hand over as many. Matched q sets the threshold on the test data, as the paper does: not to be had in use."
+        "deferral hand over as many. Matched q sets the threshold on the test data, as the paper does: not to be had in use. "
+        "Percentiles count a deferred answer as one without error."
     )
     sections[f"Mode 2\n{text}"] = [
         ["split", "", *heads],
@@ -113,6 +127,17 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
     return sections
 
 
+def auroc_rows(found: dict[int, dict[str, Sequence[float]]]) -> Rows:
+    """A row per signal, a column per horizon."""
+    return [
+        ["signal", *(f"h = {h}" for h in found), "mean"],
+        *(
+            [name, *(interval_in_words(row[name]) for row in found.values()), mean_of([row[name][0] for row in found.values()])]
+            for name in next(iter(found.values()))
+        ),
+    ]
+
+
 def interval_in_words(interval: Sequence[float]) -> str:
     """For example `.913 (.90-.93)`."""
     value, low, high = (f"{number:.3f}".removeprefix("0") for number in interval)
@@ -125,12 +150,18 @@ def mean_of(values: Sequence[float]) -> str:
 
 
 def cut_rows(split: str, found: dict[int, dict[str, Any]]) -> list[list[str]]:
-    """The rms error, the deferral and the cuts of one split."""
-    return [
-        [split, "RMSE of mode 1", *(f"{each['rmse']:.3g}" for each in found.values())],
-        ["", "deferred", *(f"{100 * each['frozen']['deferral']:.0f} %" for each in found.values())],
-        *(
-            ["", f"cut, {words}", *(f"{100 * each[kind]['cut']:.0f} %" for each in found.values())]
-            for kind, words in CUTS.items()
-        ),
-    ]
+    """The errors, the deferral and the cuts of one split."""
+    rows = []
+    for words, (key, *more) in ROWS.items():
+        numbers = [each[key][more[0]] if more else each[key] for each in found.values()]
+        rows.append(["", words, *(f"{x:.3g}" if key in ("rmse", "percentile") else per_cent(x) for x in numbers)])
+    rows[0][0] = split
+    return rows
+
+
+def per_cent(share: float | Sequence[float]) -> str:
+    """For example `24 %`, or with an interval `24 (21-27) %`."""
+    if isinstance(share, float):
+        return f"{100 * share:.0f} %"
+    value, low, high = (f"{100 * number:.0f}" for number in share)
+    return f"{value} ({low}-{high}) %"

@@ -95,6 +95,12 @@ class Split:
         """What all states take in memory, as float32."""
         return 4 * self.count * self.frames * prod(self.spec.shape)
 
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of initial state of each trajectory; none where the files do not tell."""
+        found = [kind for file in self._files for kind in file.kinds]
+        return found if len(found) == self.count else []
+
     def window(self, drawn: int) -> range:
         """All trajectories, however many pairs were drawn."""
         return range(self.count)

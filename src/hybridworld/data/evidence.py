@@ -111,15 +111,25 @@ def recorded_blocks(source: TrajectorySource, numbers: Sequence[int]) -> Iterato
         yield Block(source.params(rows), np.moveaxis(states.reshape(len(rows), source.frames, *states.shape[1:]), 1, 2))
 
 
-def pairs_of(blocks: Iterable[Block], horizons: Sequence[int], rng: np.random.Generator) -> Iterator[Batch]:
-    """A batch per block: one pair per trajectory and horizon, at uniform starts; all pairs of a horizon stand together."""
+def pairs_of(
+    blocks: Iterable[Block], horizons: Sequence[int], rng: np.random.Generator, beginnings: bool = False
+) -> Iterator[Batch]:
+    """A batch per block: one pair per trajectory and horizon, at uniform starts; all pairs of a horizon stand together.
+
+    With `beginnings` every second trajectory, the first among them, is asked at its beginning: that is where most questions of
+    users start, and it is no typical state of a trajectory.
+    """
+    seen = 0
     for block in blocks:
         rows, frames = np.arange(len(block.states)), block.states.shape[2]
         if max(horizons) >= frames:
             raise InvalidInput(f"The horizon is {max(horizons)}: with {frames} frames it must be among 1 to {frames - 1}.")
-        starts = np.concatenate([rng.integers(0, frames - h, len(rows)) for h in horizons])
+        starts = np.stack([rng.integers(0, frames - h, len(rows)) for h in horizons])
+        if beginnings:
+            starts[:, (seen + rows) % 2 == 0] = 0
+        seen += len(rows)
         spans, trajectories = np.repeat(horizons, len(rows)), np.tile(rows, len(horizons))
-        now, later = (block.states[trajectories, :, frame].copy() for frame in (starts, starts + spans))
+        now, later = (block.states[trajectories, :, frame].copy() for frame in (starts.ravel(), starts.ravel() + spans))
         yield Batch(now, spans, block.params[trajectories].astype(np.float32), later)
 
 

@@ -91,6 +91,12 @@ class WellFile:
             name, here, there = found
             raise InvalidInput(f"{self.path}: its solver has {name} {here}, but {there} in {other.path}.")
 
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of initial state of each trajectory; none where the file does not tell."""
+        with h5py.File(self.path) as file:
+            return [name.decode() for name in file["origin/kind"][:]] if "origin/kind" in file else []
+
     def fill(self, out: np.ndarray, row: int, frame: int | slice) -> None:
         """Put one state into out (channels, *grid), or with slice(None) all of them into out (frames, channels, *grid)."""
         frames = out.shape[: out.ndim - len(self.spec.shape)]

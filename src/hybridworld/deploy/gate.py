@@ -1,7 +1,7 @@
 """A gate that lives: mode 2 over time, with its own health in view.
 
     deferral    what share was handed to the solver, beside the 1 - q that was asked for
-    drift       do recent scores still look like the validation scores? (two-sample Kolmogorov-Smirnov test per window)
+    drift       do recent scores still look like the validation scores? (a Kolmogorov-Smirnov test per window, `trust.drift`)
     audits      a small random share of the accepted answers is solved anyway: an unbiased estimate of their error
     adaptive    optional: the threshold follows recent scores, so that the deferral stays 1 - q under drift
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.errors import InvalidInput
-from hybridworld.trust.drift import drift_p_value
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Gate:
         self._window, self._false_alarms = window, false_alarms
         self._rng = np.random.default_rng(seed)
         self._recent: dict[float, deque[float]] = defaultdict(lambda: deque(maxlen=window))  # horizon -> scores
-        self._fresh: list[float] = []  # ranks since the last test
+        self._fresh: list[list[float]] = []  # ranks since the last test
         self._answers = self._deferred = 0
         self._drifts: list[Drift] = []
         self._errors: list[float] = []
@@ -94,7 +93,7 @@ class Gate:
         self._answers += len(scores)
         self._deferred += int(np.sum(forecast.used_solver))
         self._recent[asked.horizon].extend(scores.tolist())
-        self._watch(self._calibration.rank(asked.horizon, scores))
+        self._watch(self._calibration.ranks(asked.horizon, scores))
         chosen = ~np.atleast_1d(forecast.used_solver) & (self._rng.random(len(scores)) < self._audit)
         if not chosen.any():
             return forecast
@@ -136,7 +135,7 @@ class Gate:
         self._fresh.extend(ranks.tolist())
         while len(self._fresh) >= self._window:
             window, self._fresh = self._fresh[: self._window], self._fresh[self._window :]
-            p_value = drift_p_value(np.array(window), self._calibration.size)
+            p_value = self._calibration.drift_p_value(np.array(window))
             self._drifts.append(Drift(self._answers - len(self._fresh), p_value, p_value < self._false_alarms))
 
     def _solve_chosen(

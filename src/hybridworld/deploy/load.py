@@ -11,9 +11,10 @@ from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.backbones import Backbone
-from hybridworld.surrogate.bundle import load_bundle
+from hybridworld.surrogate.bundle import Bundle, load_bundle
 from hybridworld.surrogate.horizons import drawn_horizons
 from hybridworld.trust.bounds import ErrorBound, Residuals
+from hybridworld.trust.calibrate import BEGINNING
 from hybridworld.trust.calibration import Calibration
 
 MODELS = Path(__file__).parent / "models"
@@ -43,12 +44,19 @@ def load(
     training = bundle.config.training
     return HybridModel(
         bundle.surrogate.to(device),
-        None if whole is None else Calibration.of(whole),
+        calibration_of(bundle),
         None if solver is None else solve_on(dask, solver) if dask else solver.solve,
         bound,
         None if cells is None or bound is None else ErrorBound(cells, bound.trajectories),
         trained=drawn_horizons(training.horizons, training.draw)[0].tolist(),
     )
+
+
+def calibration_of(bundle: Bundle) -> Calibration | None:
+    """Thresholds and ranks from what a model's file holds; None where it was never calibrated."""
+    residuals = Residuals.from_arrays(bundle.arrays, "trajectory")
+    beginning = bundle.arrays.get(BEGINNING)
+    return None if residuals is None else Calibration.of(residuals, None if beginning is None else beginning > 0)
 
 
 def find_solver(spec: StateSpec, given: Environment | None = None) -> Environment | None:

@@ -1,6 +1,6 @@
 """How far can a model be trusted? Signals against each other, the gate, the bounds, the alarm, the price.
 
-Thresholds come from validation data. Test pairs judge, and choose nothing; bootstrap draws are of whole trajectories.
+Thresholds come from validation data. Test pairs judge, and choose nothing; the unit of every interval is the trajectory.
 """
 
 import time
@@ -10,21 +10,22 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import ks_2samp
 
-from hybridworld.data.dataset import Dataset
-from hybridworld.data.pairs import Batch, Pairs, TrajectorySource
+from hybridworld.data.dataset import Dataset, Split
+from hybridworld.data.pairs import Batch, Pairs
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
-from hybridworld.evaluate.metrics import Interval, auroc_interval, cut_above, cut_matched, cut_random
+from hybridworld.evaluate.metrics import Interval, auroc_interval, cut_interval, cut_matched, cut_random, error_left, frozen_cut
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import validation_pairs
 from hybridworld.trust.bounds import ErrorBound, Residuals
-from hybridworld.trust.calibrate import Judged, judge
-from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.calibration import Calibration, flagged
 from hybridworld.trust.disagreement import Combined, Ensemble, GradientMagnitude, ManySplits, RandomAugmentation, Symmetric
+from hybridworld.trust.drift import drift_p_value
 from hybridworld.trust.fitted import ErrorHead, LocalConformal
+from hybridworld.trust.judge import Judged, judge
+from hybridworld.trust.novelty import DensityGuard, InputAmplitude
 from hybridworld.trust.physical import ConservationResidual, Richardson
 from hybridworld.trust.signal import TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
@@ -44,10 +45,12 @@ def signal_makers(
     training: Callable[[], Pairs],
     validation: Callable[[], Mapping[int, Batch]],
     head_steps: int = 2_000,
+    head_seconds: float = np.inf,
 ) -> dict[str, Callable[[], TrustSignal]]:
     """Name -> how to make it, for every signal that applies to such states. Fitted ones are fitted when made, and once.
 
-    `others` are the further members of an ensemble, `training` the pairs an error head learns from.
+    `others` are the further members of an ensemble, `training` the pairs that the error head and the density guard learn from.
+    The error head trains until it stops improving, but no longer than `head_steps` and `head_seconds`.
     """
     unit, spec = surrogate.std, surrogate.spec
     makers: list[tuple[str, Callable[[], TrustSignal]]] = [
@@ -69,9 +72,12 @@ def signal_makers(
         makers.append((GradientMagnitude.name, lambda: GradientMagnitude(surrogate, unit, spec)))
     makers += [
         (Ensemble.name, lambda: Ensemble([surrogate, *others()], unit)),
-        (ErrorHead.name, lambda: ErrorHead(surrogate).fit(training(), head_steps)),
+        (ErrorHead.name, lambda: ErrorHead(surrogate).fit(training(), head_steps, seconds=head_seconds)),
         (LocalConformal.name, lambda: LocalConformal(surrogate, validation())),
+        (InputAmplitude.name, lambda: InputAmplitude(surrogate)),
     ]
+    if hasattr(surrogate.backbone, "last"):
+        makers.append((DensityGuard.name, lambda: DensityGuard(surrogate, training())))
     if environment is not None:
         sample = environment.initial("val", 0)
         for quantity in environment.conserved(sample.state[None], sample.params[None]):
@@ -94,8 +100,13 @@ def measure_trust(
     q: float = 0.75,
     coverage: float = 0.9,
     tell: Callable[[str, int, int], None] = lambda what, done, total: None,
+    head_steps: int = 2_000,
+    head_seconds: float = np.inf,
 ) -> dict[str, Any]:
-    """All tables as plain data, about the first of the surrogates; the others are members of its ensemble."""
+    """All tables as plain data, about the first of the surrogates; the others are members of its ensemble.
+
+    `head_steps` and `head_seconds` limit the training of the error head: give those of the surrogate's own training.
+    """
     surrogate, splits = surrogates[0], [split for split in dataset.splits if split not in ("train", "val")]
     if "test" not in splits:
         raise InvalidInput(f"The dataset has no split 'test' to judge with: there is {', '.join(dataset.splits)}.")
@@ -107,6 +118,8 @@ def measure_trust(
         lambda: surrogates[1:],
         lambda: Pairs(dataset.source("train"), size, 1, horizons),
         lambda: validation,
+        head_steps,
+        head_seconds,
     )
     signals = [make() for name, make in makers.items() if name != Ensemble.name or len(surrogates) > 1]
     doubling = signals[0].name
@@ -124,11 +137,17 @@ def measure_trust(
         price = overhead(HybridModel(surrogate, calibration, environment.solve), validation[horizons[-1]], horizons[-1])
     return {
         "pairs": count,
+        "trajectories": {split: min(count, dataset.count(split)) for split in ("val", *splits)},
         "q": q,
         "costs": {signal.name: asdict(signal.cost) for signal in signals},
         "auroc": {split: {h: cell.aurocs() for h, cell in row.items()} for split, row in cells.items()},
+        "auroc_within_kinds": {
+            split: {h: cell.aurocs(within_kinds=True) for h, cell in row.items()}
+            for split, row in cells.items()
+            if row[horizons[0]].kinds is not None
+        },
         "mode2": {
-            split: {h: mode2_of(cell.judged[doubling], calibration.threshold(h, q), q) for h, cell in row.items()}
+            split: {h: mode2_of(cell, doubling, calibration.threshold(h, q), q) for h, cell in row.items()}
             for split, row in cells.items()
         },
         "bounds": {
@@ -150,36 +169,46 @@ def measure_trust(
 
 @dataclass(frozen=True)
 class Cell:
-    """One split and horizon: the judged answers of each signal, and which trajectory each pair is from."""
+    """One split and horizon: the judged answers of each signal, and from which trajectory each pair is."""
 
     judged: Mapping[str, Judged]
     groups: np.ndarray
+    kinds: np.ndarray | None = None
+    """The kind of initial state of each pair; None where there is one kind, or the data do not tell."""
 
-    def aurocs(self) -> dict[str, Interval]:
-        """How well each signal picks out the worst quarter of the trajectories."""
-        return {name: auroc_interval(each.scores, each.mse, self.groups) for name, each in self.judged.items()}
+    def aurocs(self, within_kinds: bool = False) -> dict[str, Interval]:
+        """How well each signal picks out the worst quarter: of all answers, or of those of each kind, averaged over kinds."""
+        kinds = self.kinds if within_kinds else None
+        return {name: auroc_interval(each.scores, each.mse, self.groups, kinds=kinds) for name, each in self.judged.items()}
 
 
-def judge_cell(surrogate: Surrogate, signals: Sequence[TrustSignal], source: TrajectorySource, batch: Batch) -> Cell:
+def judge_cell(surrogate: Surrogate, signals: Sequence[TrustSignal], source: Split, batch: Batch) -> Cell:
     """Ask every signal about the same pairs, which `evaluation_pairs` drew: trajectories in turn."""
-    return Cell(
-        {signal.name: judge(surrogate, signal, batch) for signal in signals},
-        np.arange(len(batch.states)) % len(source.window(0)),
-    )
+    groups, kinds = np.arange(len(batch.states)) % source.count, np.array(source.kinds)
+    judged = {signal.name: judge(surrogate, signal, batch) for signal in signals}
+    return Cell(judged, groups, kinds[groups] if len(np.unique(kinds)) > 1 else None)
 
 
-def mode2_of(judged: Judged, threshold: float, q: float) -> dict[str, Any]:
+def mode2_of(cell: Cell, name: str, threshold: float, q: float) -> dict[str, Any]:
     """Mode 2 with the frozen threshold, beside blind deferral and what is not to be had in use: matched q, and the oracle."""
-    rmse = np.sqrt(judged.mse)
-    frozen = cut_above(judged.scores, rmse, threshold)
-    found = {
-        "frozen": frozen,
-        "random": cut_random(frozen.deferral),
-        "oracle": cut_matched(rmse, rmse, 1 - frozen.deferral),
-        "matched": cut_matched(judged.scores, rmse, q),
-        "oracle_at_q": cut_matched(rmse, rmse, q),
+    scores, rmse = cell.judged[name].scores, np.sqrt(cell.judged[name].mse)
+    frozen, deferred = frozen_cut(scores, rmse, threshold, cell.groups), flagged(scores, threshold)
+    oracle = np.argsort(np.argsort(rmse)) >= len(rmse) - deferred.sum()
+    return {
+        "rmse": float(rmse.mean()),
+        "deferred": frozen.deferral,
+        "frozen": frozen.cut,
+        "share_of_oracle": frozen.share,
+        "random": cut_random(frozen.deferral.value).cut,
+        "oracle": cut_matched(rmse, rmse, 1 - frozen.deferral.value).cut,
+        "matched": cut_interval(scores, rmse, q, cell.groups),
+        "oracle_at_q": cut_matched(rmse, rmse, q).cut,
+        "percentile": {
+            "mode 1": error_left(rmse, np.zeros_like(deferred)),
+            "mode 2": error_left(rmse, deferred),
+            "oracle": error_left(rmse, oracle),
+        },
     }
-    return {"rmse": float(rmse.mean())} | {name: cut._asdict() for name, cut in found.items()}
 
 
 def coverages(cells: Mapping[int, Cell], name: str, coverage: float = 0.9, seed: int = 0) -> np.ndarray:
@@ -206,11 +235,8 @@ def alarm_rate(
     """The share of windows of mixed horizons that raise the alarm of `deploy.gate`, each answer drawn once per window."""
     rng = np.random.default_rng(seed)
     ranks = np.concatenate([calibration.rank(h, each) for h, each in scores.items()])
-    expected = (np.arange(calibration.size) + 0.5) / calibration.size
-    alarms = [
-        ks_2samp(rng.choice(ranks, WINDOW, replace=False), expected, method="asymp").pvalue < false_alarms
-        for _ in range(WINDOWS)
-    ]
+    windows = (rng.choice(ranks, WINDOW, replace=False) for _ in range(WINDOWS))
+    alarms = [drift_p_value(window, calibration.size) < false_alarms for window in windows]
     return float(np.mean(alarms))
 
 

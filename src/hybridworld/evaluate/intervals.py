@@ -17,7 +17,7 @@ from scipy.stats import t as student
 LEVEL = 0.95
 DRAWS = 1_000
 FEWEST = 2.0
-"""Degrees of freedom of Student's t are never fewer: below, its quantile says nothing but "unknown"."""
+"""Degrees of freedom of Student's t are never fewer where there are more than two trajectories."""
 
 
 class Interval(NamedTuple):
@@ -87,7 +87,8 @@ def ratio_interval(
         ratios = (scale.forward(drawn) - scale.forward(value)) / (errors * scale.slope(drawn))
     ratios = ratios[np.isfinite(ratios)]  # a draw may hold equal trajectories only
     if len(ratios) > draws / 2:
-        lowest, highest = np.quantile(ratios, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        most_ever = student.ppf((1 + LEVEL) / 2, 1)  # a few draws of equal trajectories are no reason for more
+        lowest, highest = np.clip(np.quantile(ratios, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)), -most_ever, most_ever)
         below, above = max(below, highest), max(above, -lowest)
     return scale.around(float(value), float(error), below, above)
 

@@ -11,6 +11,7 @@ from hybridworld.trust.bounds import Residuals
 from hybridworld.trust.judge import judge
 from hybridworld.trust.signal import TrustSignal
 
+BEGINNING = "trajectory.beginning"
 CELLS = 2_000
 """Cells per horizon whose error travels with a model."""
 
@@ -26,15 +27,18 @@ def calibrate(
 ) -> dict[str, np.ndarray]:
     """The arrays of a model's file: `Residuals` per trajectory and per cell, from one pair per trajectory and horizon.
 
-    At most `count` trajectories are asked for, one block after the other; `tell` hears how many are done.
+    Half of the trajectories are asked at their beginning, half at a random frame: BEGINNING tells which. At most `count`
+    trajectories are asked for, one block after the other; `tell` hears how many are done.
     """
     cells = int(np.prod(surrogate.spec.grid, dtype=int))
-    batches = _told(pairs_of(evidence.blocks(count), horizons, np.random.default_rng(seed)), len(horizons), tell)
+    pairs = pairs_of(evidence.blocks(count), horizons, np.random.default_rng(seed), beginnings=True)
+    batches = _told(pairs, len(horizons), tell)
     found = judge(surrogate, signal, batches, cells=CELLS / (count * cells) if surrogate.spec.grid else 0.0, seed=seed)
     by_horizon = {float(h): found.at(h) for h in horizons}
     arrays = Residuals(
         {h: each.scores for h, each in by_horizon.items()}, {h: each.errors for h, each in by_horizon.items()}
     ).to_arrays("trajectory")
+    arrays[BEGINNING] = np.arange(len(by_horizon[float(horizons[0])].scores)) % 2 == 0
     if surrogate.spec.grid:
         arrays |= Residuals(
             {h: each.cells[:, 1] for h, each in by_horizon.items()}, {h: each.cells[:, 2] for h, each in by_horizon.items()}

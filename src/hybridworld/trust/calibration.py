@@ -14,6 +14,7 @@ import numpy as np
 
 from hybridworld.errors import InvalidInput
 from hybridworld.trust.bounds import Residuals
+from hybridworld.trust.drift import drift_p_value
 
 
 class BeyondCalibration(UserWarning):
@@ -30,10 +31,22 @@ class Calibration:
     """Validation scores: horizon -> one score per trajectory, increasing."""
 
     scores: Mapping[float, np.ndarray]
+    groups: tuple[Mapping[float, np.ndarray], ...] = ()
+    """The same apart, where it is known which scores belong to beginnings of trajectories and which to later frames."""
 
     def __post_init__(self) -> None:
-        if not self.scores or any(len(values) == 0 or (np.diff(values) < 0).any() for values in self.scores.values()):
-            raise InvalidInput("A calibration needs increasing scores for at least one horizon.")
+        for known in (self.scores, *self.groups):
+            if not known or any(len(values) == 0 or (np.diff(values) < 0).any() for values in known.values()):
+                raise InvalidInput("A calibration needs increasing scores for at least one horizon.")
+
+    @classmethod
+    def of(cls, residuals: Residuals, beginning: np.ndarray | None = None) -> Self:
+        """The scores of validation answers; `beginning` tells which of them were asked at the beginning of a trajectory."""
+        found = cls({h: np.sort(values) for h, values in residuals.scores.items()})
+        if beginning is None or beginning.all() or not beginning.any():
+            return found
+        apart = ({h: np.sort(values[rows]) for h, values in residuals.scores.items()} for rows in (beginning, ~beginning))
+        return cls(found.scores, tuple(apart))
 
     def threshold(self, horizon: float, q: float) -> float:
         """A score above this is deferred; q = 1 keeps everything, q = 0 nothing."""
@@ -54,24 +67,28 @@ class Calibration:
         rungs = sorted(self.scores)
         return float(np.interp(np.log2(horizon), np.log2(rungs), [np.quantile(self.scores[rung], q) for rung in rungs]))
 
-    def rank(self, horizon: float, scores: np.ndarray) -> np.ndarray:
-        """The share of validation scores below each score at that horizon; between horizons they are interpolated as τ is."""
-        rungs = sorted(self.scores)
-        place = float(np.interp(np.log2(horizon), np.log2(rungs), np.arange(len(rungs))))
-        below, share = int(place), place % 1
-        known = self.scores[rungs[below]]
-        if share:
-            levels = np.linspace(0, 1, self.size)
-            low, high = (np.quantile(self.scores[rung], levels) for rung in rungs[below : below + 2])
-            known = low + share * (high - low)
-        return np.searchsorted(known, scores) / len(known)
+    def ranks(self, horizon: float, scores: np.ndarray) -> np.ndarray:
+        """The share of the validation scores of each group below each score, (scores, groups); interpolated as τ is."""
+        return np.stack([_rank(known, horizon, scores) for known in self.groups or (self.scores,)], axis=1)
+
+    def drift_p_value(self, ranks: np.ndarray) -> float:
+        """How likely such ranks, of one or several horizons, are for answers like those of the validation data."""
+        return drift_p_value(ranks, tuple(min(map(len, known.values())) for known in self.groups or (self.scores,)))
 
     @property
     def size(self) -> int:
         """Validation trajectories per horizon; each gave one score."""
         return min(len(values) for values in self.scores.values())
 
-    @classmethod
-    def of(cls, residuals: Residuals) -> Self:
-        """The scores of validation answers, in increasing order."""
-        return cls({h: np.sort(values) for h, values in residuals.scores.items()})
+
+def _rank(known: Mapping[float, np.ndarray], horizon: float, scores: np.ndarray) -> np.ndarray:
+    """The share of known scores below each score, from the quantiles of the two nearest horizons."""
+    rungs = sorted(known)
+    place = float(np.interp(np.log2(horizon), np.log2(rungs), np.arange(len(rungs))))
+    below, share = int(place), place % 1
+    here = known[rungs[below]]
+    if share:
+        levels = np.linspace(0, 1, min(map(len, known.values())))
+        low, high = (np.quantile(known[rung], levels) for rung in rungs[below : below + 2])
+        here = low + share * (high - low)
+    return np.searchsorted(here, scores) / len(here)

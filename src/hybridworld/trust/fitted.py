@@ -1,6 +1,9 @@
 """Signals that are fitted to true errors: rivals that need labels, which step-doubling does not."""
 
-from collections.abc import Mapping
+import copy
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -17,6 +20,12 @@ from hybridworld.trust.signal import Cost, Estimate, distance
 SMALLEST = 1e-6  # of an error, in deviations: a logarithm needs one
 WIDTH = {True: 16, False: 128}  # of the error head, on a grid and for state vectors
 POINTS, NEIGHBOURS = 20_000, 25
+HELD_OUT = 8
+"""Batches that the error head never trains on: they tell when to stop."""
+CHECK = 50
+"""Training steps of the error head between two looks at these."""
+PATIENCE = 12
+"""Looks without a better one before the training of the error head stops."""
 
 
 class ErrorHead(nn.Module):
@@ -36,6 +45,8 @@ class ErrorHead(nn.Module):
         self.to(surrogate.mean.device)
         self._surrogate = [surrogate]  # in a list, so that its weights are not this module's
         self.cost = Cost(passes=2, training="a network", labels=True)
+        self.steps = 0
+        """Training steps so far; the weights are the best among them."""
 
     def log_error(self, states: Tensor, horizons: Tensor, params: Tensor) -> Tensor:
         """(batch, *grid)"""
@@ -47,19 +58,47 @@ class ErrorHead(nn.Module):
         """One pass of the surrogate, one of the head."""
         return Estimate(self._surrogate[0](states, horizons, params), self.log_error(states, horizons, params).exp())
 
-    def fit(self, pairs: Pairs, steps: int = 1_000, lr: float = 1e-3) -> "ErrorHead":
-        """On pairs with known futures: those of the training data."""
-        surrogate = self._surrogate[0]
+    def fit(self, pairs: Pairs, most_steps: int = 2_000, lr: float = 1e-3, seconds: float = np.inf) -> "ErrorHead":
+        """Train on pairs with known futures until the loss on held-out pairs stops improving, and keep the best weights.
+
+        The first batches are held out, and training begins with the next. `most_steps` and `seconds` limit the training: give
+        those of the surrogate's own. `steps` says how many it took.
+        """
         optimiser = torch.optim.AdamW(self.parameters(), lr=lr)
-        for step in range(steps):
-            states, horizons, params, futures = to_tensors(pairs.batch(step), surrogate.mean.device)
-            with torch.no_grad():
-                error = distance(surrogate(states, horizons, params), futures, surrogate.std)
-            loss = (self.log_error(states, horizons, params) - (error + SMALLEST).log()).square().mean()
+        slower = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=PATIENCE // 4)
+        held_out = [self._labelled(pairs.batch(number)) for number in range(HELD_OUT)]
+        best, lowest, waited = copy.deepcopy(self.state_dict()), self._loss_on(held_out), 0
+        deadline = time.monotonic() + seconds
+        while self.steps < most_steps and waited < PATIENCE and time.monotonic() < deadline:
+            loss = self._loss(*self._labelled(pairs.batch(HELD_OUT + self.steps)))
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
+            self.steps += 1
+            if self.steps % CHECK == 0 or self.steps == most_steps:
+                found = self._loss_on(held_out)
+                slower.step(found)
+                waited += 1
+                if found < lowest:
+                    best, lowest, waited = copy.deepcopy(self.state_dict()), found, 0
+        self.load_state_dict(best)
+        self.cost = replace(self.cost, training=f"a network, {self.steps:,} steps")
         return self.eval()
+
+    def _labelled(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """States, horizons, params, and the logarithm of the true error map."""
+        surrogate = self._surrogate[0]
+        states, horizons, params, futures = to_tensors(batch, surrogate.mean.device)
+        with torch.no_grad():
+            error = distance(surrogate(states, horizons, params), futures, surrogate.std)
+        return states, horizons, params, (error + SMALLEST).log()
+
+    def _loss(self, states: Tensor, horizons: Tensor, params: Tensor, truth: Tensor) -> Tensor:
+        return (self.log_error(states, horizons, params) - truth).square().mean()
+
+    def _loss_on(self, batches: Sequence[tuple[Tensor, Tensor, Tensor, Tensor]]) -> float:
+        with torch.no_grad():
+            return sum(float(self._loss(*batch)) for batch in batches) / len(batches)
 
 
 class LocalConformal:
