@@ -34,6 +34,7 @@ def test_the_preset_paper_is_the_papers_table(name):
         assert getattr(config.training, key) == value, key
     assert config.surrogate.model_dump() == {
         "backbone": "mlp" if name == "ball3d" else "unet", "width": None, "params": False, "residual": "scaled",
+            "patch": None, "guide": False, "guide_scheme": None, "guide_steps": 1, "variables": "channels",
     }  # fmt: skip
     assert configure(environment.spec, presets=environment.presets) == config  # it is the default
 
@@ -146,7 +147,8 @@ def test_a_name_like_no_other_is_answered_with_all_there_are():
 
 
 def test_an_unknown_preset_is_answered_with_the_known_ones():
-    with pytest.raises(InvalidInput, match=r"^Unknown preset 'papr': choose paper, laptop, smoke\. Did you mean 'paper'\?$"):
+    choices = ", ".join(PRESETS)
+    with pytest.raises(InvalidInput, match=rf"^Unknown preset 'papr': choose {choices}\. Did you mean 'paper'\?$"):
         configure(RING, "papr")
 
 

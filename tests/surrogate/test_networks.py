@@ -224,7 +224,10 @@ def test_nearby_horizons_have_nearby_conditions():
         (lambda: unet(("wall",) * 4), "grids of 1, 2 or 3 dimensions, not of 4"),
         (lambda: find_backbone("unet", OSCILLATOR), "oscillator has no grid, for which the backbone is mlp, not unet"),
         (lambda: find_backbone("mlp", RING), "ring has a grid, for which the backbone is unet, not mlp"),
-        (lambda: find_backbone("uunet", RING), r"Unknown backbone 'uunet': choose unet or mlp, .*\. Did you mean 'unet'\?"),
+        (
+            lambda: find_backbone("uunet", RING),
+            r"Unknown backbone 'uunet': choose unet or leap or mlp, .*\. Did you mean 'unet'\?",
+        ),
         (lambda: find_backbone("nowhere.py:Net", RING), "There is no file nowhere.py"),
     ],
 )

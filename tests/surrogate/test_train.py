@@ -19,7 +19,7 @@ from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.surrogate import checkpoint
 from hybridworld.surrogate import train as training
 from hybridworld.surrogate.bundle import load_bundle
-from hybridworld.surrogate.checkpoint import FILE, Checkpoints
+from hybridworld.surrogate.checkpoint import FILE, Checkpoints, moving_average
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, learning_rate, train
 from hybridworld.surrogate.validation import Score
 from tests.surrogate import killable
@@ -409,3 +409,12 @@ def test_a_task_is_a_value():
     with pytest.raises(AttributeError):
         small().config = None
     assert replace(small(), symmetries=()).symmetries == ()
+
+
+def test_the_moving_average_soon_forgets_the_first_weights_and_then_changes_slowly():
+    weights, update = [torch.zeros(3)], moving_average(0.99)
+    for count in range(1, 31):
+        update(weights, [torch.ones(3)], torch.tensor(count))
+    assert weights[0].min() > 0.99  # with 0.99 from the start it would be 0.26
+    update(weights, [torch.zeros(3)], torch.tensor(10_000))
+    torch.testing.assert_close(weights[0], torch.full((3,), 0.99), rtol=0, atol=2e-3)

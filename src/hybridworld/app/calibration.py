@@ -33,7 +33,7 @@ def calibrate_model(
     out: Path | None = None,
 ) -> Path:  # fmt: skip
     """Judge validation trajectories that chose nothing: thresholds and error bounds then follow from the file."""
-    bundle, path = load_model(model, backbone), out or find_model(model)
+    bundle, path = load_model(model, backbone, environment), out or find_model(model)
     surrogate, training = bundle.surrogate, bundle.config.training
     count = count or training.calibration or 1
     evidence, origin = calibrating_evidence(model, surrogate.spec, data, environment)

@@ -162,7 +162,7 @@ def train(
     system: SystemArgument = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Learn from a dataset; SYSTEM may be left out.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Learn from the solver, with no dataset.")] = False,
-    preset: Annotated[str, typer.Option(help="paper, laptop, or smoke (is everything connected?).")] = "laptop",
+    preset: Annotated[str, typer.Option(help="paper, laptop, guided, or smoke (is everything connected?).")] = "laptop",
     wishes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Change a setting (may be given several times); see --settings."),

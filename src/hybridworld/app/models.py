@@ -16,9 +16,12 @@ from hybridworld.surrogate.bundle import Bundle, load_bundle
 from hybridworld.surrogate.parallel import threads_for
 
 
-def load_model(model: str | Path, backbone: str | None = None) -> Bundle:
-    """The model that ships under that name, or the file; `backbone` (file.py:Class) is for one with a network of the user's."""
-    bundle = load_bundle(find_model(model), network_class(backbone))
+def load_model(model: str | Path, backbone: str | None = None, environment: Environment | None = None) -> Bundle:
+    """The model that ships under that name, or the file; `backbone` (file.py:Class) is for one with a network of the user's.
+
+    `environment` runs the guide of a guided model of the user's own system.
+    """
+    bundle = load_bundle(find_model(model), network_class(backbone), environment)
     torch.set_num_threads(threads_for(bundle.surrogate.spec))
     return bundle
 

@@ -142,6 +142,7 @@ def task_for(material: Material, config: Config, preset: str) -> Task:
         material.val,
         environment.symmetries if environment else (),
         environment.solve if environment else None,
+        system=environment,
         provenance={**known, **material.origin, **provenance()},
     )
 

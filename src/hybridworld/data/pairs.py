@@ -5,7 +5,7 @@ Batch number k is a pure function of (seed, k): whoever resumes at batch k sees 
 
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count as count_from
@@ -64,6 +64,13 @@ class Batch:
     futures: np.ndarray  # float32 (batch, channels, *grid)
 
 
+@dataclass(frozen=True)
+class GuidedBatch(Batch):
+    """The same, with what a guide makes of the states."""
+
+    guide: np.ndarray  # float32 (batch, channels, *latent grid)
+
+
 class Pairs:
     """An endless sequence of random batches, each of which can be had by its number.
 
@@ -71,7 +78,8 @@ class Pairs:
     With `symmetries` (those of the environment) each pair is seen through a random one of them; with `shifts` it is also moved
     by a random number of cells along the periodic axes, which is right wherever
     the dynamics are the same everywhere. `shard` = (rank, world) is for `world` processes at once: rank takes the samples
-    rank, rank + world, ... of the batch that one process with a batch `world` times as large would have drawn.
+    rank, rank + world, ... of the batch that one process with a batch `world` times as large would have drawn. A `guide`
+    (states, horizons, params) -> coarse futures is run on each batch, in the thread that prepares it.
     """
 
     def __init__(
@@ -84,6 +92,7 @@ class Pairs:
         shifts: bool = False,
         shard: tuple[int, int] = (0, 1),
         probabilities: Sequence[float] | None = None,
+        guide: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None,
     ) -> None:
         spec, (rank, world) = source.spec, shard
         ladder = tuple(spec.horizons if horizons is None else horizons)
@@ -103,7 +112,7 @@ class Pairs:
                 raise InvalidInput(f"The symmetry {each.name} does not map the grid {spec.grid} of {spec.name} onto itself.")
         self.source, self.seed, self.horizons = source, seed, np.array(ladder)
         self._probabilities = None if probabilities is None else np.asarray(probabilities)
-        self.symmetries = tuple(symmetries)
+        self.symmetries, self.guide = tuple(symmetries), guide
         self.shifted = [axis for axis, each in enumerate(spec.axes) if each.boundary == "periodic" and spec.grid and shifts]
         self._size, self._mine = batch * world, slice(rank, None, world)
         self._one_at_a_time = threading.Lock()  # a source has one window
@@ -127,7 +136,11 @@ class Pairs:
             both = self.source.read(np.tile(trajectories, 2), np.concatenate([starts, starts + horizons]))
         self._turn(both, np.tile(turns, 2))
         self._shift(both, np.tile(shifts, (2, 1)))
-        return Batch(both[: len(starts)], horizons, params.astype(np.float32), both[len(starts) :])
+        states, futures = both[: len(starts)], both[len(starts) :]
+        params = params.astype(np.float32)
+        if self.guide is None:
+            return Batch(states, horizons, params, futures)
+        return GuidedBatch(states, horizons, params, futures, self.guide(states, horizons, params))
 
     def batches(self, start: int = 0, prefetch: int = 2) -> Generator[Batch]:
         """Batches start, start + 1 ... without end; a thread prepares the next `prefetch` of them until the iterator is closed.

@@ -32,8 +32,12 @@ def load(
     `solver` is for a system of your own, `backbone` for a network of your own. With `dask` (the address of a scheduler, or
     `local`) flagged trajectories are solved on a cluster.
     """
-    bundle = load_bundle(find_model(model), backbone)
+    bundle = load_bundle(find_model(model), backbone, solver)
     solver = find_solver(bundle.surrogate.spec, solver)
+    if bundle.surrogate.config.guide and solver is None:
+        raise InvalidInput(
+            f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`."
+        )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     whole, cells = (Residuals.from_arrays(bundle.arrays, kind) for kind in ("trajectory", "cell"))
     bound = None if whole is None else ErrorBound(whole)

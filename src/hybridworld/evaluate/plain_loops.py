@@ -100,7 +100,7 @@ def plain_step(
     net, source, decay = copy.deepcopy(surrogate), cycle(batches), training.weight_decay
     adam = torch.optim.AdamW(net.parameters(), lr=training.lr, weight_decay=decay, fused=fused, foreach=foreach)
     if compiled:  # the copy: what is compiled is not copied
-        nn.Module.compile(net.backbone)  # type: ignore[arg-type]
+        nn.Module.compile(net.backbone)
 
     def step() -> None:
         adam.zero_grad()

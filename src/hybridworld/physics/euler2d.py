@@ -163,6 +163,7 @@ class Euler2D(Environment):
             draw="density",
             parameters=(BLAST_ENERGY, BACKGROUND_DENSITY, WALL_SHIFT),
             kinds=KINDS,
+            gamma=GAMMA,
             counts={"train": 500, "val": 100, "test": 100, "ood-near": 150, "ood-far": 150},
         )
 

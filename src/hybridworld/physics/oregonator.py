@@ -95,7 +95,7 @@ class Oregonator(Environment):
         return StateSpec(
             name="oregonator",
             title="Oregonator: reaction-diffusion fronts",
-            fields=(Field("u", "1"), Field("v", "1")),
+            fields=(Field("u", "1", allowed=(0.0, U_MAX)), Field("v", "1", allowed=(0.0, V_MAX))),
             axes=(Axis("x", 0.0, SIDE, "periodic"), Axis("y", 0.0, SIDE, "periodic")),
             grid=self.grid,
             frame_step=self.frame_step,
@@ -116,6 +116,7 @@ class Oregonator(Environment):
         return {
             "paper": {"training": {"samples": 5_000, "epochs": 60, "warmup": 3}},
             "laptop": {"training": {"samples": 60, "validation": 8}},  # four times the cells of Euler
+            "guided": {"surrogate": {"guide_steps": 2}},  # the error of the coarse run is mostly that of its step
         }
 
     def with_steps(self, factor: float) -> tuple[Environment, float]:

@@ -31,6 +31,8 @@ class Field:
     name: str
     unit: str
     kind: Literal["scalar", "vector", "axial"] = "scalar"
+    allowed: Interval = (-inf, inf)
+    """The values that physics permits, both ends included: answers of a network can be kept inside."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,18 @@ class StateSpec:
         default_factory=lambda: {"train": 1000, "val": 100, "test": 100, "ood-near": 100, "ood-far": 100}
     )
     """Trajectories per split in a dataset of full size."""
+    gamma: float | None = None
+    """The ratio of specific heats, where the fields are density, momentum (a vector) and energy of an ideal gas."""
 
     @property
     def channels(self) -> tuple[str, ...]:
         """Names of the channels: a vector field `momentum` gives `momentum_x`, `momentum_y`."""
         return tuple(name for each in self.fields for name in self.components(each))
+
+    @property
+    def allowed(self) -> tuple[Interval, ...]:
+        """The values that physics permits, for each channel."""
+        return tuple(each.allowed for each in self.fields for _ in self.components(each))
 
     def components(self, each: Field) -> tuple[str, ...]:
         """The channel names of one field."""

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.registry import class_from_file
 from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.leap import Leap
 from hybridworld.surrogate.mlp import MLP
 from hybridworld.surrogate.unet import UNet
 
@@ -26,7 +27,7 @@ class Backbone(Protocol):
         """x (batch, channels, *grid), condition (batch, size) -> (batch, channels, *grid)."""
 
 
-BACKBONES: dict[str, Any] = {"unet": UNet, "mlp": MLP}
+BACKBONES: dict[str, Any] = {"unet": UNet, "leap": Leap, "mlp": MLP}
 
 
 def default_backbone(spec: StateSpec) -> str:

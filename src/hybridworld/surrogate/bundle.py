@@ -21,6 +21,8 @@ from torch import Tensor
 
 from hybridworld.data.atomic import write_atomically
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
+from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.physics.spec_text import spec_from_text, spec_to_text
 from hybridworld.surrogate.backbones import BACKBONES, Backbone
 from hybridworld.surrogate.config import Config, checked
@@ -65,8 +67,11 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
     write_atomically(path, tensors_to_bytes(tensors, {"hybridworld": text, "sha256": digest(text, tensors)}))
 
 
-def load_bundle(path: Path, backbone: type[Backbone] | None = None) -> Bundle:
-    """Read such a file. No code from it or because of it is run: the class of a user's own backbone has to be given."""
+def load_bundle(path: Path, backbone: type[Backbone] | None = None, system: Environment | None = None) -> Bundle:
+    """Read such a file. No code from it or because of it is run: the class of a user's own backbone has to be given.
+
+    A guided surrogate runs the solver of `system`, or of the known system that has its name; without, it has no guide.
+    """
     text, tensors = _read(path)
     try:
         content = json.loads(text)
@@ -92,6 +97,8 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None) -> Bundle:
         why = shorten(str(error).splitlines()[-1].strip(" \t."), 200)  # the first line of torch is a heading
         raise InvalidInput(f"{path}: the weights do not fit the network {name}: {why}.") from error
     surrogate.eval()
+    if config.surrogate.guide and (system or spec.name in known_systems()):
+        surrogate.attach_guide(system or find_system(spec.name))
     arrays = {name.removeprefix(ARRAYS): values.numpy() for name, values in tensors.items() if name.startswith(ARRAYS)}
     return Bundle(surrogate, config, validation, provenance, arrays)
 

@@ -4,7 +4,7 @@ import io
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
@@ -13,7 +13,7 @@ from zipfile import ZipFile
 
 import torch
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from hybridworld.data.atomic import write_atomically
 from hybridworld.errors import InvalidInput
@@ -23,6 +23,8 @@ from hybridworld.surrogate.surrogate import Surrogate
 
 FILE = "checkpoint.pt"
 EVERY = 60.0  # seconds
+
+Weights = tuple[Tensor, ...] | list[Tensor]
 
 
 class State:
@@ -34,7 +36,7 @@ class State:
         self.optimiser = torch.optim.AdamW(
             surrogate.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=True
         )
-        self.average = AveragedModel(surrogate, multi_avg_fn=get_ema_multi_avg_fn(training.ema)) if training.ema else None
+        self.average = AveragedModel(surrogate, multi_avg_fn=moving_average(training.ema)) if training.ema else None
         self.no_change: dict[int, dict[str, float]] = {}
         self.step = 0
         self.loss_sum, self.loss_steps = 0.0, 0
@@ -119,6 +121,17 @@ PLAIN = (
     "step", "loss_sum", "loss_steps", "seconds", "step_seconds", "history", "best_epoch", "unsolved", "finished", "units",
     "chosen_by",
 )  # fmt: skip
+
+
+def moving_average(decay: float) -> Callable[[Weights, Weights, Tensor | int], None]:
+    """The update of averaged weights; its decay begins small, so that the first weights are soon forgotten."""
+
+    @torch.no_grad()
+    def update(averaged: Weights, current: Weights, count: Tensor | int) -> None:
+        n = int(count)
+        torch._foreach_lerp_(averaged, current, 1 - min(decay, (1 + n) / (10 + n)))
+
+    return update
 
 
 class Checkpoints:

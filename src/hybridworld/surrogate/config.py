@@ -24,8 +24,17 @@ class Section(BaseModel):
 class SurrogateConfig(Section):
     """The network."""
 
-    backbone: str = Field(description="unet, mlp, or path/to/file.py:Class")
-    width: int | None = Field(None, ge=1, description="features of the network (default: 48 for unet, 256 for mlp)")
+    backbone: str = Field(description="unet, leap, mlp, or path/to/file.py:Class")
+    width: int | None = Field(None, ge=1, description="features of the network (default: unet 48, leap 96, mlp 256)")
+    patch: int | None = Field(
+        None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
+    )
+    guide: bool = Field(False, description="leap: correct a run of the system's own solver on the latent grid")
+    guide_scheme: str | None = Field(None, description="one of the system's variants that the guide runs (default: its own)")
+    guide_steps: int = Field(1, ge=1, description="solver frames of the guide per frame, for systems with a frame_step")
+    variables: Literal["channels", "physical"] = Field(
+        "channels", description="channels: as they are; physical: the answer is always a state that can exist"
+    )
     params: bool = Field(True, description="does the network see the parameters of the dynamics?")
     residual: Literal["scaled", "plain"] = Field(
         "scaled", description="scaled: unit of the horizon, begins with no change; plain: neither"
@@ -43,8 +52,8 @@ class TrainingConfig(Section):
     objective: Literal["supervised", "self-consistency"] = Field(
         "supervised", description="supervised, or self-consistency: for the ablation only"
     )
-    weighting: Literal["none", "horizon"] = Field(
-        "none", description="none, or horizon: errors relative to the change at their horizon"
+    weighting: Literal["none", "horizon", "guide"] = Field(
+        "none", description="errors relative to nothing (none), to the change at their horizon, or to the guide's error"
     )
     dagger: float = Field(0.1, ge=0, le=1, description="weight of the loss on the surrogate's own mid states")
     dagger_kind: Literal["chain", "solver"] = Field(
@@ -105,11 +114,25 @@ class Config(Section):
     surrogate: SurrogateConfig
     training: TrainingConfig
 
+    @model_validator(mode="after")
+    def _guided(self) -> "Config":
+        training = self.training
+        if self.surrogate.guide and self.surrogate.backbone != "leap":
+            raise ValueError(f"surrogate.guide is for the backbone leap, not for {self.surrogate.backbone}")
+        if training.weighting == "guide" and not self.surrogate.guide:
+            raise ValueError("training.weighting=guide needs surrogate.guide=true")
+        if training.weighting == "guide" and (training.dagger or training.objective != "supervised"):
+            raise ValueError("training.weighting=guide needs training.dagger=0 and training.objective=supervised")
+        return self
+
 
 FIELDS = {"lr": 2e-4, "batch": 8, "samples": 2_000, "epochs": 40, "validation": 64, "calibration": 200}
 SHORT = {"lr": 1e-3, "batch": 4, "samples": 200, "epochs": 6, "weighting": "horizon"}
 VECTORS = {"lr": 3e-4, "batch": 128, "samples": 25_600, "epochs": 80, "validation": 2_000, "calibration": 2_000}
 LISTED = {"draw": "listed"}
+GUIDED = {
+    "lr": 2e-3, "warmup": 0.5, "weighting": "guide", "dagger": 0, "ema": 0.99, "augment": True, "samples": 1_600, "epochs": 20,
+}  # fmt: skip
 PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? -> settings
     "paper": {
         True: {"surrogate": {"params": False}, "training": FIELDS | LISTED},
@@ -117,6 +140,13 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
     },
     "laptop": {
         True: {"training": FIELDS | SHORT | {"ema": 0.98, "augment": True}},
+        False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
+    },
+    "guided": {
+        True: {
+            "surrogate": {"backbone": "leap", "guide": True, "variables": "physical"},
+            "training": FIELDS | GUIDED,
+        },
         False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
     },
     "smoke": {
@@ -128,7 +158,9 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
     },
 }
 """`paper`: the hyperparameter table (systems may add to it), and the state alone. `laptop`: what two cores do in the time of a
-coffee break; the network sees the parameters. `smoke`: is everything connected?"""
+coffee break; the network sees the parameters. `guided`: a network that corrects a coarse run of the system's own solver, for
+Euler 2D 50 minutes on two cores; a state vector has no coarse grid, and is trained as by `laptop`. `smoke`: is everything
+connected?"""
 
 
 def configure(
@@ -199,7 +231,7 @@ def sentence(error: ValidationError) -> str:
         case "literal_error":
             return f"{name} is '{value}': it must be {context['expected']}."
         case "value_error":
-            return f"{name}{': ' if '.' in name else '.'}{context['error']}."
+            return f"{name}{': ' if '.' in name else '.' if name else ''}{context['error']}."
         case "greater_than_equal":
             return f"{name} is {value}: it must be at least {context['ge']:g}."
         case "less_than_equal":

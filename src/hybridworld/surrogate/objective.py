@@ -19,6 +19,7 @@ from hybridworld.surrogate.horizons import halves
 from hybridworld.surrogate.surrogate import Surrogate
 
 SMALLEST = 1e-12  # mean square of a change, where nothing changes at all
+GUIDE_FLOOR = 0.01  # mean square error in deviations below which a guide counts as right
 
 Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
 """Environment.solve: (states, frames, params) -> states."""
@@ -43,8 +44,10 @@ class Objective(nn.Module):
         self.unsolved = 0
         """Mid states so far that the solver refused: they are left out."""
 
-    def forward(self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor) -> Tensor:
-        """Mean over the samples of all processes, once these processes average it."""
+    def forward(self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None = None) -> Tensor:
+        """Mean over the samples of all processes, once these processes average it; `guide`: its answers to the states."""
+        if self.training_config.weighting == "guide":
+            return self._relative_to_guide(states, horizons, params, futures, guide)
         f, share = self.surrogate.advance, self.training_config.dagger
         z, (first_half, second_half) = self.surrogate.normalise(states), halves(horizons)
         if self.training_config.objective == "self-consistency":
@@ -69,6 +72,17 @@ class Objective(nn.Module):
             errors = second(mid, z[mine], second_half[mine], params[mine], target[mine], weights)
             loss = loss + share * self._world / of_all * errors.sum()
         return loss
+
+    def _relative_to_guide(
+        self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None
+    ) -> Tensor:
+        """Square error in deviations over that of the guide, so that no kind of state outweighs the others."""
+        net = self.surrogate
+        guide = net.ask_guide(states, horizons, params) if guide is None else guide
+        answers = net.correct(net.normalise(states), states, guide, horizons, params)
+        coarse, target = net.backbone.base(net.normalise(guide)), net.standardise(futures)
+        own, found = (squared(net.in_deviations(each) - target) for each in (coarse, answers))
+        return (found / (own + GUIDE_FLOOR)).mean()
 
     def _weights(self, horizons: Tensor) -> Tensor:
         """One per sample: 1, or what makes "no change" about equally wrong at every horizon."""

@@ -4,20 +4,30 @@
 
 The unit change(h) is measured on the training data (`normalisation`), interpolated between its horizons and linear in h below
 them: as h goes to zero, so does the predicted change.
+
+A guided surrogate corrects a coarse run of the system's own solver instead (`guided`). It therefore needs the system's code:
+`attach_guide` gives it. With physical variables z are the variables of a gas (`variables`), or channels that are kept inside
+the ranges that their fields allow: the answer is a state that can exist.
 """
 
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.backbones import Backbone, find_backbone
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
+from hybridworld.surrogate.guide import Guide
+from hybridworld.surrogate.guided import GuidedLeap
+from hybridworld.surrogate.leap import averaged, default_patch
 from hybridworld.surrogate.normalisation import Normalisation, amplitude
+from hybridworld.surrogate.variables import gas_state, gas_variables
 
 CONDITION = 64
 
@@ -34,6 +44,8 @@ class Surrogate(nn.Module):
     param_std: Tensor
     horizons: Tensor
     changes: Tensor
+    low: Tensor
+    high: Tensor
 
     def __init__(
         self, spec: StateSpec, config: SurrogateConfig, scales: Normalisation, backbone: type[Backbone] | None = None
@@ -42,39 +54,91 @@ class Surrogate(nn.Module):
         self.spec, self.config = spec, config
         for name, values in asdict(scales).items():
             self.register_buffer(name, torch.from_numpy(np.array(values, np.float32)))
+        physical = config.variables == "physical"
+        self.gamma = spec.gamma if physical else None
+        allowed = torch.tensor(spec.allowed if physical else [(-torch.inf, torch.inf)] * len(spec.channels))
+        for name, values in zip(("low", "high"), allowed.unbind(1), strict=True):
+            self.register_buffer(name, values, persistent=False)
         boundaries = tuple(axis.boundary for axis in spec.axes[: len(spec.grid)])
         make = backbone or find_backbone(config.backbone, spec)
         self.conditioning = Conditioning(len(spec.params) if config.params else 0, CONDITION)
-        width = {} if config.width is None else {"width": config.width}
-        self.backbone = make(len(spec.channels), boundaries, CONDITION, **width)
+        options = {} if config.width is None else {"width": config.width}
+        if config.backbone == "leap":
+            options["patch"] = config.patch or default_patch(spec.grid)
+        self.guide: Guide | None = None
+        self.backbone: Any = (GuidedLeap if config.guide else make)(len(spec.channels), boundaries, CONDITION, **options)
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():
                 nn.init.zeros_(parameter)
 
-    def forward(self, states: Tensor, horizons: Tensor | float, params: Tensor | None = None) -> Tensor:
-        """States (batch, channels, *grid) `horizons` frames later; params (batch, number of spec.params)."""
+    def attach_guide(self, environment: Environment) -> None:
+        """Let a guided surrogate run the solver of its system on its latent grid."""
+        fitted = environment.fitted(self.spec, f"The guided model of {self.spec.name}")
+        self.guide = Guide(fitted, self.backbone.net.patch, self.config.guide_steps, self.config.guide_scheme)
+
+    def forward(
+        self, states: Tensor, horizons: Tensor | float, params: Tensor | None = None, then: Tensor | None = None
+    ) -> Tensor:
+        """States (batch, channels, *grid) `horizons` frames later; params (batch, number of spec.params).
+
+        `then` is what the guide makes of the states, if that is known already.
+        """
         if states.dim() != 2 + len(self.spec.grid) or states.shape[1] != len(self.spec.channels):
             raise InvalidInput(
                 f"{self.spec.name}: the states have shape {tuple(states.shape)}; expected (batch, {len(self.spec.channels)}"
                 f"{', *grid' if self.spec.grid else ''}), with the channels {', '.join(self.spec.channels)}."
             )
-        return self.denormalise(self.advance(self.normalise(states), self._horizons(horizons, states), params))
+        horizons = self._horizons(horizons, states)
+        if not self.config.guide:
+            return self.denormalise(self.advance(self.normalise(states), horizons, params))
+        then = self.ask_guide(states, horizons, params) if then is None else then
+        return self.denormalise(self.correct(self.normalise(states), states, then, horizons, params))
 
     def normalise(self, states: Tensor) -> Tensor:
         """Physical units -> z."""
-        return (states - self._column(self.mean)) / self._column(self.std)
+        return self.standardise(states) if self.gamma is None else gas_variables(states, self.gamma)
 
     def denormalise(self, z: Tensor) -> Tensor:
         """z -> physical units."""
-        return z * self._column(self.std) + self._column(self.mean)
+        if self.gamma is not None:
+            return gas_state(z, self.gamma)
+        return (z * self._column(self.std) + self._column(self.mean)).clamp(self._column(self.low), self._column(self.high))
 
-    def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
+    def standardise(self, states: Tensor) -> Tensor:
+        """Physical units -> deviations of each channel from its mean."""
+        return (states - self._column(self.mean)) / self._column(self.std)
+
+    def in_deviations(self, z: Tensor) -> Tensor:
+        """z -> deviations of each channel from its mean, which is the same unless z are the variables of a gas."""
+        return z if self.gamma is None else self.standardise(self.denormalise(z))
+
+    def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None) -> Tensor:
         """The same in normalised states: z (batch, channels, *grid), horizons (batch,)."""
+        if self.config.guide:
+            states = self.denormalise(z)
+            then = self.ask_guide(states, horizons, params) if then is None else then
+            return self.correct(z, states, then, horizons, params)
         answer = self.backbone(z, self.conditioning(horizons, self.conditions(z, params)))
         unit = self.unit_of_change(horizons)
         if self.config.residual == "scaled":
             unit = unit * amplitude(z)[:, None]
         return torch.addcmul(z, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
+
+    def correct(self, z: Tensor, states: Tensor, then: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
+        """What a guided network makes of the guide's answer `then`: tensors in, normalised states out, ready for export."""
+        now = self.normalise(averaged(states, self.backbone.net.patch))
+        condition = self.conditioning(horizons, self.conditions(z, params))
+        return self.backbone(z, now, self.normalise(then), condition)
+
+    def ask_guide(self, states: Tensor, horizons: Tensor, params: Tensor | None) -> Tensor:
+        """The coarse futures; no gradient flows through them."""
+        if self.guide is None:
+            raise InvalidInput(
+                f"The model of {self.spec.name} is guided by the solver of its system: give it, as load(..., solver=SYSTEM) "
+                "or surrogate.attach_guide(SYSTEM)."
+            )
+        rows = None if params is None else params.detach().cpu().numpy()
+        return torch.from_numpy(self.guide(states.detach().cpu().numpy(), horizons.cpu().numpy(), rows)).to(states)
 
     def unit_of_change(self, horizons: Tensor) -> Tensor:
         """change(h) for horizons (batch,) -> (batch, channels)."""

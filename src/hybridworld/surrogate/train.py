@@ -20,8 +20,9 @@ from torch.nn.utils import clip_grad_norm_
 
 from hybridworld.data.atomic import only_one_in, write_atomically
 from hybridworld.data.evidence import evidence_pairs
-from hybridworld.data.pairs import Batch, Evidence, Pairs, TrajectorySource
+from hybridworld.data.pairs import Batch, Evidence, GuidedBatch, Pairs, TrajectorySource
 from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.physics.environment import Environment
 from hybridworld.physics.symmetry import Symmetry
 from hybridworld.surrogate.backbones import Backbone
 from hybridworld.surrogate.bundle import Bundle, save_bundle
@@ -49,6 +50,8 @@ class Task:
     symmetries: Sequence[Symmetry] = ()
     solve: Solve | None = None
     backbone: type[Backbone] | None = None
+    system: Environment | None = None
+    """Runs the guide of a guided surrogate."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Goes into the model. A run goes on only with the `data` that it names."""
 
@@ -88,6 +91,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     pairs = Pairs(
         task.train, training.batch // us.world, training.seed, horizons.tolist(),
         task.symmetries if training.augment else (), training.augment, (us.rank, us.world), probabilities.tolist(),
+        state.surrogate.guide,
     )  # fmt: skip
     checks: dict[int, Batch] = {}
     if us.leads:
@@ -104,7 +108,9 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
             began = time.perf_counter()
             for group in state.optimiser.param_groups:
                 group["lr"] = learning_rate(training, state.step)
-            loss = model(*to_tensors(next(batches), us.device))
+            batch = next(batches)
+            guide = torch.from_numpy(batch.guide).to(us.device) if isinstance(batch, GuidedBatch) else None
+            loss = model(*to_tensors(batch, us.device), guide)
             value = loss.item()
             state.optimiser.zero_grad()
             loss.backward()
@@ -137,6 +143,10 @@ def begin(task: Task, found: dict[str, Any] | None, us: Team) -> State:
     measured = None if found else measure(task.train.spec, task.train, training.horizons, training.seed)
     scales = measured.scales if measured else State.scales(found or {})
     surrogate = Surrogate(task.train.spec, task.config.surrogate, scales, task.backbone).to(us.device)
+    if task.config.surrogate.guide:
+        if task.system is None:
+            raise InvalidInput("surrogate.guide=true needs the solver of the system: name the system.")
+        surrogate.attach_guide(task.system)
     state = State(task.config, surrogate, task.provenance.get("data"))
     if measured:
         state.units = {"trajectories": measured.trajectories, "relative error": float(f"{measured.error:.2g}")}
