@@ -80,7 +80,7 @@ def _faces(below, row, above, first, last, kx, ky, gamma, slopes, faces):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fluxes(left, right, shift, first, last, normal, gamma, flux):
-    """HLL fluxes between primitive states: of column k - shift in `left` and of column k in `right`; normal 0 for x, 1 for y."""
+    """HLL fluxes from primitive states: column k - shift of `left` and column k of `right`; normal 0 for x, 1 for y."""
     number = left.dtype.type
     zero, half, one = number(0), number(0.5), number(1)
     heat = one / (gamma - one)
