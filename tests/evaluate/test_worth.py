@@ -193,7 +193,8 @@ def test_a_method_that_fails_is_left_out_with_its_reason():
 
 
 def test_slow_methods_are_measured_on_fewer_states(monkeypatch):
-    monkeypatch.setattr("hybridworld.evaluate.worth.measure.PATIENCE", 0.0)
+    for budget in ("BUDGET", "PATIENCE"):
+        monkeypatch.setattr(f"hybridworld.evaluate.worth.measure.{budget}", 0.0)
     starts = draw_starts(SMALL, "test", 3, 4)
     rows, left_out = measure(SMALL, starts, 4, methods_for(SMALL))
     assert {row.states for row in rows} == {1} and len(rows) > 4

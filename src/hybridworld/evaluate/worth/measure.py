@@ -102,7 +102,7 @@ def measure(
     for method in methods:
         tell(f"h = {horizon}: {method.name}")
         try:
-            if method.kind == "solver" and seconds_of_one(method, starts, horizon) > SLOWER * looks[methods[0]].seconds:
+            if method.kind == "solver" and seconds_of_one(method, starts, horizon) > too_slow(looks[methods[0]]):
                 slower.append(method.name)
             else:
                 looks[method] = look_at(method, starts, horizon, PATIENCE)
@@ -160,6 +160,11 @@ def look_at(method: Method, starts: Starts, horizon: int, patience: float | None
     if not np.isfinite(answers).all():
         raise InvalidInput("its answers are not finite.")
     return Look(answers, None if flagged is None else float(flagged.mean()), seconds, warmup)
+
+
+def too_slow(reference: Look) -> float:
+    """Seconds for one state beyond which a solver is no rival; calls of milliseconds are too noisy to tell."""
+    return max(SLOWER * reference.seconds, BUDGET / 1000)
 
 
 def seconds_of_one(method: Method, starts: Starts, horizon: int) -> float:
