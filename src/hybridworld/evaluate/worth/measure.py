@@ -23,8 +23,6 @@ from hybridworld.physics.grids import coarsen, refine
 REPEATS = 5
 BUDGET = 10.0
 """Seconds to time one method on single states, and again in batches: a slow one gets fewer rounds and states."""
-SLOWER = 1.5
-"""A solver that takes so many times as long as the reference is no rival."""
 PATIENCE = 300.0
 """Seconds for the answers of one method, from which its error comes: a slow one answers fewer states."""
 
@@ -98,21 +96,16 @@ def measure(
     (`known.futures`), else the reference's answer.
     """
     looks: dict[Method, Look] = {}
-    left_out, slower = [], []
+    left_out = []
     for method in methods:
         tell(f"h = {horizon}: {method.name}")
         try:
-            if method.kind == "solver" and seconds_of_one(method, starts, horizon) > too_slow(looks[methods[0]]):
-                slower.append(method.name)
-            else:
-                looks[method] = look_at(method, starts, horizon, PATIENCE)
+            looks[method] = look_at(method, starts, horizon, PATIENCE)
         except HybridWorldError as error:
             if method is methods[0]:
                 raise
             left_out.append(f"{method.name} is left out at h = {horizon}: {error}")
         starts = starts.part(0, len(looks[methods[0]].answers))
-    if slower:
-        left_out.append(f"Left out at h = {horizon}, being slower than the reference: {'; '.join(slower)}.")
     tell(f"h = {horizon}: a finer solution")
     truth = known.futures.get(horizon, looks[methods[0]].answers)
     finer = None if horizon in known.futures else refined(environment, starts, horizon)
@@ -160,16 +153,6 @@ def look_at(method: Method, starts: Starts, horizon: int, patience: float | None
     if not np.isfinite(answers).all():
         raise InvalidInput("its answers are not finite.")
     return Look(answers, None if flagged is None else float(flagged.mean()), seconds, warmup)
-
-
-def too_slow(reference: Look) -> float:
-    """Seconds for one state beyond which a solver is no rival; calls of milliseconds are too noisy to tell."""
-    return max(SLOWER * reference.seconds, BUDGET / 1000)
-
-
-def seconds_of_one(method: Method, starts: Starts, horizon: int) -> float:
-    """How long one state takes, once the method is warm."""
-    return min(seconds_of(lambda: method(starts.part(0, 1), horizon)) for _ in range(2))
 
 
 def times_alone(looks: Mapping[Method, Look], starts: Starts, horizon: int) -> dict[Method, np.ndarray]:
