@@ -97,8 +97,8 @@ def solvers_for(environment: Environment) -> list[Method]:
     """The reference, its NumPy twin, no change, and every scheme, grid and step that the system offers.
 
     These run in single precision where there is a choice, since that is faster and its error far below that of grid and step;
-    double precision stands there for the system's own grid and step. What takes more work than the reference is no rival: work is
-    the number of cells times the number of steps.
+    double precision stands there for the system's own grid and step. What takes more work than the reference is no rival:
+    work is the number of cells times the number of steps.
     """
     system, name = environment.unresolved, "compiled solver" if has_twin(environment.unresolved) else "solver"
     exactly = ", float64" if system.offers("dtype") or has_twin(system) else ""
