@@ -12,13 +12,20 @@ from typer.testing import CliRunner
 
 import hybridworld as hw
 from hybridworld.app.cli import app
-from hybridworld.evaluate.worth.contenders import coarse_answer, draw_starts, interpolated, interpolation, methods_for
+from hybridworld.evaluate.worth.contenders import draw_starts as draw
+from hybridworld.evaluate.worth.contenders import interpolated, interpolation, methods_for, rival_answer
 from hybridworld.evaluate.worth.frontier import draw_frontier, error_range
 from hybridworld.evaluate.worth.measure import Row, deviations, measure, refined, rmse
 from hybridworld.evaluate.worth.verdict import break_even, gain_of, generation_seconds, price, rival_of, standing, verdict
 from hybridworld.physics.grids import coarsen, refine
 
 SMALL = hw.system("euler2d").resized((16, 16))
+
+
+def draw_starts(environment, split, count, longest, seed=0):
+    return draw(environment, split, count, [longest], seed)[0]
+
+
 MINE = "from tests.surrogate.flows import Oscillator\n\nclass Mine(Oscillator):\n    pass\n"
 
 
@@ -54,8 +61,47 @@ def test_the_coarse_solver_comes_nearer_on_a_finer_grid_and_is_the_reference_on_
     env = hw.system("euler2d").resized((64, 64))
     starts = draw_starts(env, "test", 3, 16)
     truth = env.solve(starts.states, 16, starts.params)
-    errors = [rmse(coarse_answer(env, k)(starts.states, 16, starts.params)[0], truth, deviations(truth)) for k in (1, 2, 4, 8)]
+    errors = [
+        rmse(rival_answer(env, 1 / k)(starts.states, 16, starts.params)[0], truth, deviations(truth)) for k in (1, 2, 4, 8)
+    ]
     assert errors[0] < 1e-12 < errors[1] < errors[2] < errors[3]
+
+
+def test_a_finer_grid_and_a_shorter_step_come_nearer_to_the_resolved_truth():
+    env = hw.system("oregonator").resized((64, 64)).in_precision("float32")
+    starts, known = draw(env.resolved(4), "test", 6, [8])
+    assert set(known.kinds) <= {"spiral", "target", "random"} and list(known.futures) == [8]
+
+    def error(ratio, steps):
+        return rmse(
+            rival_answer(env, ratio, steps)(starts.states, 8, starts.params)[0], known.futures[8], deviations(starts.states)
+        )
+
+    assert error(3, 4) < error(2, 4) < error(1, 4) < error(1, 2) < error(1, 1) < error(1, 0.5)
+
+
+@pytest.mark.parametrize(("ratio", "steps", "horizon"), [(1 / 3, 1, 4), (1, 0.25, 4), (1, 0.5, 3)])
+def test_what_a_system_does_not_offer_is_refused(ratio, steps, horizon):
+    with pytest.raises(hw.InvalidInput):
+        rival_answer(SMALL, ratio, steps)(np.ones((1, *SMALL.spec.shape)), horizon, np.zeros((1, 0)))
+
+
+def test_the_truth_of_a_resolved_system_is_its_recorded_trajectory():
+    env = SMALL.resolved(2)
+    starts, known = draw(env, "test", 3, [2, 5], seed=1)
+    for row in range(3):
+        path = env.record(env.initial("test", row).state[None], env.spec.frames - 1, np.zeros((1, 0)))[0].swapaxes(0, 1)
+        frame = int(np.abs(path - starts.states[row]).max(axis=(1, 2, 3)).argmin())
+        for ahead, expected in ((0, starts.states[row]), (2, known.futures[2][row]), (5, known.futures[5][row])):
+            np.testing.assert_allclose(path[frame + ahead], expected, rtol=1e-6, atol=1e-12)
+    rows, _ = measure(env, starts, 5, methods_for(env), known=known)
+    by_name = {row.method: row for row in rows}
+    reference, plain = by_name["reference, 2x finer"], by_name["compiled solver, float64"]
+    assert rows[0] is reference and 0 < reference.rmse < plain.rmse < by_name["no change"].rmse
+    assert plain.rmse == pytest.approx(rmse(SMALL.solve(starts.states, 5), known.futures[5], deviations(starts.states)))
+    assert plain.interval[0] <= plain.rmse <= plain.interval[1] and plain.p95 >= plain.rmse * 0.9
+    shares = [known.kinds.count(kind) / 3 for kind in plain.by_kind]
+    assert sum(share * error for share, error in zip(shares, plain.by_kind.values(), strict=True)) == pytest.approx(plain.rmse)
 
 
 def test_starts_lie_on_trajectories_and_leave_room_for_the_horizon():
@@ -72,21 +118,26 @@ def test_starts_lie_on_trajectories_and_leave_room_for_the_horizon():
 
 def test_what_does_not_apply_is_not_there():
     names = {kind: [method.name for method in methods_for(env)] for kind, env in (("field", SMALL), ("vector", Oscillator()))}
-    assert names["field"] == [
-        "compiled solver, float64", "NumPy twin (the paper's kind of baseline)", "compiled solver, float32",
-        "compiled solver, 2x coarser", "compiled solver, 4x coarser", "compiled solver, 8x coarser",
-    ]  # fmt: skip
-    assert names["vector"] == ["solver"]
+    assert names["field"][:3] == ["compiled solver, float64", "NumPy twin (the paper's kind of baseline)", "no change"]
+    assert len(names["field"]) == len(set(names["field"])) == 3 + 2 * (3 * 4 + 2)
+    resolved = [method.name for method in methods_for(SMALL.resolved(4))]
+    assert resolved[:2] == ["reference, 4x finer", "compiled solver, float64"]
+    assert len(resolved) == len(set(resolved)) == 4 + 2 * (6 * 4 - 1)  # but for 3x finer, step / 4
+    for one in ("float32", "step x 2", "8x coarser, step / 4", "second order, 2x coarser"):
+        assert f"compiled solver, {one}" in names["field"] and f"compiled solver, {one}" in resolved
+    for one in ("step / 4", "3x finer, step / 2", "second order, 2x finer, step x 2"):
+        assert f"compiled solver, {one}" not in names["field"] and f"compiled solver, {one}" in resolved
+    assert names["vector"] == ["solver", "no change"]
     assert "2x coarser" not in "".join(method.name for method in methods_for(SMALL.resized((15, 16))))
     assert [method.kind for method in methods_for(hw.system("ball3d"), hw.load("ball3d"))] == [
-        "reference", "twin", "mode 1", "mode 2", "mode 2", "mode 2",
+        "reference", "twin", "no change", "solver", "solver", "solver", "mode 1", "mode 2", "mode 2", "mode 2",
     ]  # fmt: skip
 
 
 def test_a_model_without_calibration_has_no_mode_2():
     model = hw.load("ball3d")
     model.calibration = None
-    assert [method.kind for method in methods_for(hw.system("ball3d"), model)] == ["reference", "twin", "mode 1"]
+    assert [method.kind for method in methods_for(hw.system("ball3d"), model)][-1] == "mode 1"
 
 
 # The measurement.
@@ -147,10 +198,11 @@ def test_a_method_that_fails_is_left_out_with_its_reason():
 
 
 def test_slow_methods_are_measured_on_fewer_states(monkeypatch):
-    monkeypatch.setattr("hybridworld.evaluate.worth.measure.BUDGET", 0.0)
+    for budget in ("BUDGET", "PATIENCE"):
+        monkeypatch.setattr(f"hybridworld.evaluate.worth.measure.{budget}", 0.0)
     starts = draw_starts(SMALL, "test", 3, 4)
-    rows, _ = measure(SMALL, starts, 4, methods_for(SMALL))
-    assert {row.states for row in rows} == {1} and len(rows) == 6
+    rows, left_out = measure(SMALL, starts, 4, methods_for(SMALL))
+    assert {row.states for row in rows} == {1} and len(rows) == 31 and not left_out
 
 
 def test_the_finer_solution_is_the_exact_one_or_nearer_to_a_still_finer_one():
@@ -203,6 +255,15 @@ def test_the_verdict_against_the_best_solver_as_accurate(surrogate, stands, peer
         f"h = 64, one state at a time: at its error ({surrogate.rmse:.2g} deviations) the surrogate ({surrogate.ms:.3g} ms) is "
         f"{stands} {PEER} ({peer})."
     )
+
+
+def test_an_error_near_that_of_no_change_is_no_answer():
+    idle = row("no change", 0.001, 0.5)
+    fast = verdict([*SOLVERS, idle, row("mode 1", 0.1, 0.45)])
+    assert fast.endswith("the surrogate's error (0.45 deviations) is no better than no change (0.5 deviations).")
+    assert "12 times faster" in verdict([*SOLVERS, idle, row("mode 1", 0.1, 0.21)])
+    coarse = row("solver", 0.01, 0.49, "compiled solver, 8x coarser")
+    assert "8x coarser" not in verdict([*SOLVERS, idle, coarse]) and "8x coarser" in verdict([*SOLVERS, coarse])
 
 
 def test_the_verdict_on_batches():
@@ -266,7 +327,10 @@ def test_the_price_of_a_surrogate():
 # The picture.
 
 
-@pytest.mark.parametrize("rows", [SOLVERS, SOLVERS[:1], [*SOLVERS, row("mode 1", 4, 0.15), row("mode 2", 16, 0.05)]])
+LEARNED = [row("mode 1", 4, 0.15), row("mode 2", 16, 0.05)]
+
+
+@pytest.mark.parametrize("rows", [SOLVERS, SOLVERS[:1], [*SOLVERS, *LEARNED, row("no change", 0.001, 0.3)]])
 def test_a_picture_of_any_rows(rows, tmp_path):
     draw_frontier([*rows, *(replace(each, horizon=8, rmse_refined=0.07) for each in rows)], tmp_path / "a.png", "Title\nmore")
     with Image.open(tmp_path / "a.png") as image:
@@ -294,7 +358,8 @@ def test_json_and_markdown_of_the_model_that_ships(tmp_path):
     arguments = ["--horizon", 2, "--horizon", 4, "--count", 3, "--out", tmp_path / "docs/worth.md"]
     told = json.loads(bench("ball3d", *arguments, "--json"))
     assert (told["system"], told["split"], told["count"], told["model"]) == ("ball3d", "test", 3, "ball3d")
-    assert len(told["rows"]) == 12 and [each["horizon"] for each in told["rows"]] == [2] * 6 + [4] * 6
+    assert len(told["rows"]) == 20 and [each["horizon"] for each in told["rows"]] == [2] * 10 + [4] * 10
+    assert len(told["unit"]) == 9 and told["identity"]["class"] == "Ball3D"
     for each in told["rows"]:
         keys = {"method", "horizon", "ms", "ms_batched", "rmse", "rmse_refined", "speedup_vs_compiled", "deferred"}
         assert keys <= set(each)
@@ -314,7 +379,7 @@ def test_a_system_of_the_users_own_without_a_model(tmp_path, monkeypatch):
     assert "no surrogate to judge" in out and "Break-even" not in out
     assert (tmp_path / "out/oscillator-worth.png").exists()
     told = json.loads(bench(f"{tmp_path}/mine.py", "--horizon", 4, "--count", 3, "--json"))
-    assert [each["method"] for each in told["rows"]] == ["solver"]
+    assert [each["method"] for each in told["rows"]] == ["solver", "no change"]
     assert told["break_even"] is None and told["model"] is None
 
 

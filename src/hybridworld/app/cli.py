@@ -409,8 +409,9 @@ def bench_worth(
         str | None, typer.Option(help="A model that ships, or its file (default: the one that ships for SYSTEM, if any).")
     ] = None,
     horizon: Annotated[list[int] | None, typer.Option(min=1, help="Frames ahead (may be given several times).")] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="States (default: 16 on grids, else 256).")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="States (default: 64 on grids, else 256).")] = None,
     split: SplitOption = "test",
+    resolved: ResolvedOption = 1,
     backbone: BackboneOption = None,
     system_option: SystemOption = None,
     json: JsonOption = False,
@@ -420,7 +421,7 @@ def bench_worth(
     from hybridworld.app.worth import report_worth
     from hybridworld.deploy.load import shipped
 
-    environment, name = chosen_system(system, system_option), system or system_option
+    environment, name = chosen_system(system, system_option, resolved), system or system_option
     chosen = model or (name if name in shipped() else None)
     report_worth(environment, chosen, backbone, horizon or [64], count, split, as_json=json, out=out)
 

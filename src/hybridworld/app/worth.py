@@ -12,12 +12,12 @@ from hybridworld.app.words import time_in_words
 from hybridworld.data.provenance import provenance
 from hybridworld.deploy.load import find_solver
 from hybridworld.evaluate.worth.contenders import draw_starts, methods_for
-from hybridworld.evaluate.worth.measure import REPEATS, Row, measure
+from hybridworld.evaluate.worth.measure import REPEATS, Row, deviations, measure
 from hybridworld.evaluate.worth.verdict import HOW, digits, gain_of, price, verdict
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 
-HEADERS = ("method", "ms", "batched", "error", "to finer", "gain", "at equal error", "batched", "deferred")
+HEADERS = ("method", "ms", "batched", "error", "95 %", "p95", "to finer", "gain", "at equal error", "batched", "deferred")
 
 
 def report_worth(
@@ -31,15 +31,14 @@ def report_worth(
     if hybrid is not None:
         environment = find_solver(hybrid.spec, environment) or environment  # on the model's grid
     spec, horizons = environment.spec, list(dict.fromkeys(horizons))
-    count = count or (16 if spec.grid else 256)
+    count = count or (64 if spec.grid else 256)
     rows: list[Row] = []
     notes: list[str] = []
     with stderr.status("drawing states") as status:
-        starts = draw_starts(environment, split, count, max(horizons))
-        methods = methods_for(environment, hybrid)
-        unit = None if hybrid is None else hybrid.surrogate.std.cpu().numpy()
+        starts, known = draw_starts(environment, split, count, horizons)
+        methods, unit = methods_for(environment, hybrid), deviations(starts.states)
         for horizon in horizons:
-            found, left_out = measure(environment, starts, horizon, methods, unit, status.update)
+            found, left_out = measure(environment, starts, horizon, methods, unit, status.update, known)
             rows, notes = rows + found, notes + left_out
     if hybrid is not None and hybrid.calibration is None:
         notes.append("Mode 2 is left out: the model has no validation scores, which `hybridworld calibrate` gives it.")
@@ -48,6 +47,8 @@ def report_worth(
     content = {
         "system": spec.name,
         "split": split,
+        "identity": environment.identity,
+        "unit": dict(zip(spec.channels, unit.tolist(), strict=True)),
         "count": count,
         "model": model,
         "rows": [row_content(row, rows) for row in rows],
@@ -88,6 +89,15 @@ def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]
     for horizon, found in by_horizon.items():
         said = "\n".join(f"- {verdict(found, by)}" for by in HOW)
         sections[f"Horizon: {horizon} frames\n{said}"] = [HEADERS, *(cells_of(row, rows) for row in found)]
+        kinds = sorted({kind for row in found for kind in row.by_kind})
+        if len(kinds) > 1:
+            sections[f"Error by kind of initial state, h = {horizon}"] = [
+                ["method", *kinds],
+                *(
+                    [row.method, *(f"{row.by_kind[kind]:.2g}" if kind in row.by_kind else "-" for kind in kinds)]
+                    for row in found
+                ),
+            ]
     paid = content["break_even"]
     if paid:
         known = paid["training_seconds"] is not None
@@ -119,6 +129,8 @@ def cells_of(row: Row, rows: Sequence[Row]) -> list[str]:
         digits(row.ms),
         digits(row.ms_batched),
         f"{row.rmse:.2g}",
+        "-" if row.interval is None else "{:.2g} to {:.2g}".format(*row.interval),
+        "-" if row.p95 is None else f"{row.p95:.2g}",
         "-" if row.rmse_refined is None else f"{row.rmse_refined:.2g}",
         times_in_words(row.speedup_vs_compiled),
         *("-" if gain is None else times_in_words(gain) for gain in gains),
@@ -145,15 +157,23 @@ def in_words(content: dict[str, Any]) -> str:
         for row in content["rows"]
         if row["kind"] == "reference" and row["rmse_refined"] is not None
     ]
-    unit = "of the training data" if content["model"] else "of the reference's answers"
+    unit = ", ".join(f"{name} {value:.3g}" for name, value in content["unit"].items())
+    resolved = content["identity"].get("resolved")
+    truth = (
+        f"a recorded trajectory on a grid {resolved} times finer, averaged to the cells of the states"
+        if resolved
+        else "the reference, which is the first row"
+    )
     return " ".join(
         [
             f"{content['count']} states of the split {content['split']}, each at a random frame of its trajectory.",
             "ms: milliseconds per state, alone and in one batch. All methods run on the same cores and take turns; medians of "
             f"at most {REPEATS} rounds, mean over states; first calls are apart.",
-            "Error: RMSE of normalised states against the reference, which is the first row; mean over states, in standard "
-            f"deviations {unit}. To finer: the same against the exact solution where one is known, else against half the step "
-            "on a grid twice as fine (the start interpolated, the answer averaged).",
+            f"Error: RMSE of normalised states against {truth}; mean over states, its 95 % interval (bootstrap over states) "
+            f"and the 95th percentile, in standard deviations of these states ({unit}). Solvers that name a grid, a step or an "
+            "order run in single precision where there is a choice.",
+            "To finer: the same against the exact solution where one is known, else against half the step on a grid twice as "
+            "fine (the start interpolated, the answer averaged).",
             "Gain: time of the reference over that of the method, one state at a time. At equal error: time of the fastest "
             "solver that is at least as accurate over that of the surrogate.",
             *own_errors,

@@ -76,7 +76,8 @@ class Manifest:
         if found:
             name, here, there = found
             raise InvalidInput(
-                f"{root} already holds a dataset of a solver with {name} {here}, and this run has {there}: choose another folder."
+                f"{root} already holds a dataset of a solver with {name} {here}, and this run has {there}: "
+                "choose another folder."
             )
         planned = {str(shard.path): shard for shard in plan.shards}
         for path, entry in self.shards.items():

@@ -20,8 +20,8 @@ Scheme: unsplit first-order finite volumes with HLL fluxes,
     (the three cases are one formula once s is cut at 0 from above and S from below), zero-gradient boundaries, and
     dt = CFL / (max(|u| + a) / dx + max(|v| + a) / dy) with CFL = 0.4; the last substep of a frame is cut to land on it.
 
-With `order=2`, MUSCL-Hancock: the same fluxes between states that are linear in each cell, half a step later (`faces_of`). It is
-no reference of the published results, but the rival that a reference of first order has to be compared with.
+With `order=2`, MUSCL-Hancock: the same fluxes between states that are linear in each cell, half a step later (`faces_of`).
+The published reference is of first order; this one is the rival that it has to be compared with.
 """
 
 from dataclasses import dataclass, replace

@@ -73,15 +73,8 @@ class Resolved(Environment):
         return self.system.sample(rng, split)
 
     def prolonged(self, states: np.ndarray) -> np.ndarray:
-        """States (batch, channels, *grid) on the grid of the reference; constant in cells where linear would be unphysical."""
-        fine, _ = self.reference()
-        answer = prolong(self.system.spec, states.astype(np.float64), self.factor)
-        for row, state in enumerate(answer):
-            try:
-                fine.check_physical(state[None])
-            except InvalidInput:
-                answer[row] = repeated(self.spec, states[row], self.factor)
-        return answer
+        """States (batch, channels, *grid) on the grid of the reference."""
+        return prolonged(self.reference()[0], self.spec, states.astype(np.float64), self.factor)
 
     def averaged(self, states: np.ndarray) -> np.ndarray:
         """States of the reference on the cells of the system, as float64."""
@@ -150,3 +143,18 @@ class Resolved(Environment):
     @property
     def presets(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
         return self.system.presets
+
+
+def prolonged(fine: Environment, spec: StateSpec, states: np.ndarray, factor: int) -> np.ndarray:
+    """`prolong`, with slopes of a state halved, or left out at last, as long as the system `fine` calls it unphysical."""
+    answer = prolong(spec, states, factor)
+    for row, linear in enumerate(answer):
+        constant = repeated(spec, states[row], factor)
+        for share in (1, 0.5, 0.25, 0):
+            answer[row] = linear if share == 1 else constant + share * (linear - constant)
+            try:
+                fine.check_physical(answer[row : row + 1])
+                break
+            except InvalidInput:
+                continue
+    return answer

@@ -1,7 +1,8 @@
-"""Whatever could answer for a system: its solver, its NumPy twin, single precision, coarser grids, a surrogate, a gated one."""
+"""Whatever could answer for a system: its solvers on any grid, with any step, of any order; its NumPy twin; surrogates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -9,12 +10,14 @@ import numpy as np
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.grids import coarsen, refine
+from hybridworld.physics.resolved import prolonged
 from hybridworld.physics.spec import StateSpec
+from hybridworld.physics.threads import SMALL, over_trajectories, thread_limit
 
 if TYPE_CHECKING:
     from hybridworld.deploy.hybrid import HybridModel
 
-FACTORS, KEEP = (2, 4, 8), (0.9, 0.75, 0.5)
+COARSER, FINER, STEPS, KEEP = (8, 4, 2), (2, 3), (0.5, 1, 2, 4), (0.9, 0.75, 0.5)
 
 Answer = Callable[[np.ndarray, int, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 """(states, horizon, params) -> states, and which of them a gate handed to the solver."""
@@ -31,11 +34,21 @@ class Starts(NamedTuple):
         return Starts(self.states[begin:end], self.params[begin:end])
 
 
+class Known(NamedTuple):
+    """What is known of starts besides: the kinds of their initial states, and horizon -> their recorded futures.
+
+    The futures are empty where the reference solver itself gives the truth.
+    """
+
+    kinds: Sequence[str] = ()
+    futures: Mapping[int, np.ndarray] = {}
+
+
 class Method(NamedTuple):
     """One way to answer; `mark` is its name in a picture."""
 
     name: str
-    kind: Literal["twin", "reference", "solver", "mode 1", "mode 2"]
+    kind: Literal["twin", "reference", "solver", "no change", "mode 1", "mode 2"]
     mark: str
     answer: Answer
 
@@ -44,13 +57,30 @@ class Method(NamedTuple):
         return self.answer(starts.states, horizon, starts.params)
 
 
-def draw_starts(environment: Environment, split: str, count: int, longest: int, seed: int = 0) -> Starts:
-    """The first trajectories of a split, each at a random frame that leaves room for the longest horizon."""
-    last = max(environment.spec.frames - 1 - longest, 0)
-    frames = np.random.default_rng(seed).integers(0, last + 1, count)
+def draw_starts(
+    environment: Environment, split: str, count: int, horizons: Sequence[int], seed: int = 0
+) -> tuple[Starts, Known]:
+    """The first trajectories of a split, each at a random frame that leaves room for the longest horizon.
+
+    Where the reference is no semigroup, so a `Resolved` one, the futures are those of the same recorded trajectory.
+    """
+    last = max(environment.spec.frames - 1 - max(horizons), 0)
+    frames = np.random.default_rng(seed).integers(0, last + 1, count).tolist()
     samples = [environment.initial(split, number) for number in range(count)]
-    states = [environment.solve(each.state, int(frame), each.params) for each, frame in zip(samples, frames, strict=True)]
-    return Starts(np.stack(states), np.stack([each.params for each in samples]))
+    ahead = (0,) if environment.semigroup else (0, *horizons)
+    found = {horizon: np.empty((count, *environment.spec.shape)) for horizon in ahead}
+
+    def work(index: int, threads: int) -> None:
+        wanted = {frames[index] + horizon: horizon for horizon in ahead}
+        with thread_limit(threads):
+            run = environment.trajectory(samples[index].state, max(wanted), samples[index].params)
+            for frame, state in enumerate(run):
+                if frame in wanted:
+                    found[wanted[frame]][index] = state
+
+    over_trajectories(work, count, SMALL)
+    kinds = [str(each.origin.get("kind", "")) for each in samples]
+    return Starts(found.pop(0), np.stack([each.params for each in samples])), Known(kinds, found)
 
 
 def methods_for(environment: Environment, hybrid: "HybridModel | None" = None) -> list[Method]:
@@ -64,20 +94,49 @@ def methods_for(environment: Environment, hybrid: "HybridModel | None" = None) -
 
 
 def solvers_for(environment: Environment) -> list[Method]:
-    """The reference, its NumPy twin, and what is cheaper than the reference."""
-    twin = has_twin(environment)
-    name, exactly = ("compiled solver", ", float64") if twin else ("solver", "")
-    found = [Method(f"{name}{exactly}", "reference", exactly[2:] or name, solver_answer(environment))]
-    if twin:
-        found.append(Method("NumPy twin (the paper's kind of baseline)", "twin", "NumPy twin", twin_answer(environment)))
-    cheaper: dict[str, Callable[[], Answer]] = {"float32": lambda: solver_answer(environment.in_precision("float32"))}
-    cheaper |= {f"{factor}x coarser": lambda factor=factor: coarse_answer(environment, factor) for factor in FACTORS}  # type: ignore[misc]
-    for mark, make in cheaper.items():
-        try:
-            found.append(Method(f"{name}, {mark}", "solver", mark, make()))
-        except InvalidInput:  # no grid, a grid that the factor does not divide, or no choice of precision
+    """The reference, its NumPy twin, no change, and every scheme, grid and step that the system offers.
+
+    These run in single precision where there is a choice, since that is faster and its error far below that of grid and step;
+    double precision stands there for the system's own grid and step. What takes more work than the reference is no rival:
+    work is the number of cells times the number of steps.
+    """
+    system, name = environment.unresolved, "compiled solver" if has_twin(environment.unresolved) else "solver"
+    exactly = ", float64" if system.offers("dtype") or has_twin(system) else ""
+    if environment is system:
+        found = [Method(f"{name}{exactly}", "reference", exactly[2:] or name, solver_answer(environment))]
+    else:
+        times = environment.identity["resolved"]
+        found = [Method(f"reference, {times}x finer", "reference", "reference", solver_answer(environment))]
+        found.append(Method(f"{name}{exactly}", "solver", exactly[2:] or name, solver_answer(system)))
+    if has_twin(system):
+        found.append(Method("NumPy twin (the paper's kind of baseline)", "twin", "NumPy twin", twin_answer(system)))
+    found.append(Method("no change", "no change", "no change", lambda states, horizon, params: (states, None)))
+    single = system.in_precision("float32") if system.offers("dtype") else system
+    schemes = {"": single, **single.variants()}
+    grids = [*(1 / factor for factor in COARSER), 1.0, *map(float, FINER)] if system.spec.grid else [1.0]
+    most, power = environment.identity.get("resolved", 1), len(system.spec.grid) + 1  # finer grids take more steps as well
+    for (scheme, solver), ratio, steps in product(schemes.items(), grids, STEPS):
+        if (scheme, ratio, steps) == ("", 1.0, 1) and not system.offers("dtype"):
+            continue  # stands there already
+        if system.spec.grid and ratio**power * steps > most**power:
             continue
+        mark = ", ".join(filter(None, [scheme, grid_in_words(ratio), steps_in_words(steps)])) or "float32"
+        try:
+            answer = rival_answer(solver, ratio, steps)
+        except InvalidInput:  # a grid that the factor does not divide, no choice of grid, or no step to choose
+            continue
+        found.append(Method(f"{name}, {mark}", "solver", mark, answer))
     return found
+
+
+def grid_in_words(ratio: float) -> str:
+    """For example `4x coarser`; empty for the system's own grid."""
+    return "" if ratio == 1 else f"{ratio:g}x finer" if ratio > 1 else f"{1 / ratio:g}x coarser"
+
+
+def steps_in_words(factor: float) -> str:
+    """For example `step / 4`; empty for the system's own step."""
+    return "" if factor == 1 else f"step / {factor:g}" if factor > 1 else f"step x {1 / factor:g}"
 
 
 def has_twin(environment: Environment) -> bool:
@@ -96,13 +155,34 @@ def twin_answer(environment: Environment) -> Answer:
     return lambda *question: (np.asarray(environment.advance_numpy(*question)), None)
 
 
-def coarse_answer(environment: Environment, factor: int) -> Answer:
-    """The solver on a coarser grid: cell averages down, linear interpolation up, both part of the price."""
-    coarse, spec = environment.coarsened(factor), environment.spec
-    weights = interpolation(spec, factor)
+def rival_answer(environment: Environment, ratio: float = 1.0, steps: float = 1) -> Answer:
+    """The solver on a grid with `ratio` times as many cells along each axis, with `steps` times as many steps.
+
+    To a coarser grid by cell averages and back by linear interpolation, to a finer one by `prolonged` and back by averages:
+    both are part of the price. Raises where the system does not offer it.
+    """
+    spec, factor = environment.spec, round(max(ratio, 1 / ratio))
+    solver, frames = environment, 1.0
+    if ratio < 1:
+        solver = environment.coarsened(factor)
+    elif ratio > 1:
+        solver = environment.resized(tuple(factor * cells for cells in spec.grid))
+    if steps != 1:
+        changed = solver.with_steps(steps)
+        if changed is None or changed[0] == solver:
+            raise InvalidInput(f"{spec.name} offers no step that is {1 / steps:g} times its own.")
+        solver, frames = changed
+    weights = interpolation(spec, factor) if ratio < 1 else []
 
     def answer(states: np.ndarray, horizon: int, params: np.ndarray) -> tuple[np.ndarray, None]:
-        return interpolated(coarse.solve(coarsen(spec, states, factor), horizon, params), weights), None
+        count = horizon * frames
+        if count != int(count):
+            raise InvalidInput(f"{horizon} frames are no whole number of frames that are {1 / frames:g} times as long.")
+        if ratio < 1:
+            return interpolated(solver.solve(coarsen(spec, states, factor), int(count), params), weights), None
+        if ratio > 1:
+            return coarsen(spec, solver.solve(prolonged(solver, spec, states, factor), int(count), params), factor), None
+        return solver.solve(states, int(count), params), None
 
     return answer
 

@@ -1,6 +1,6 @@
 """Error against milliseconds, on one page (PNG): what solvers offer, what lies behind them, and where a surrogate stands."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from matplotlib.transforms import Bbox
 
 from hybridworld.evaluate.panels import COMPONENTS, FAINT, MUTED, WALLS, page, place, style
 from hybridworld.evaluate.worth.measure import Row
-from hybridworld.evaluate.worth.verdict import HOW, Time, rival_of, standing
+from hybridworld.evaluate.worth.verdict import HOW, IDLE, Time, idle_error, rival_of, standing
 
 PANEL, HEIGHT, LEFT, GAP, ROW = 4.1, 3.1, 0.75, 0.45, 4.0  # inches
 DEPTH = 1e-4
@@ -41,13 +41,15 @@ def draw_frontier(rows: Sequence[Row], path: Path, title: str) -> None:
         figure.savefig(path, format="png")
 
 
-def _draw_panel(ax: Axes, rows: Sequence[Row], by: Time) -> None:
+def _draw_panel(ax: Axes, everything: Sequence[Row], by: Time) -> None:
+    idle, rows = idle_error(everything), [row for row in everything if row.kind != "no change"]
     floor, top = error_range(rows)
     points = {row.method: (getattr(row, by), max(row.rmse, floor)) for row in rows}
     x = np.array([ms for ms, _ in points.values()])
     room = max((x.max() / x.min()) ** 0.2, 1.7)
     ax.set(xscale="log", yscale="log", xlim=(x.min() / room, x.max() * room), ylim=(floor / (top / floor) ** 0.09, top))
-    _shade([points[row.method] for row in rows if not row.learned], ax)
+    solvers = [row for row in rows if row.solver]
+    _shade([points[row.method] for row in solvers], ax)
     taken = [_box(ax, point, 3.5) for point in points.values()]
     for kinds in (("reference", "solver"), ("mode 1", "mode 2")):
         family = sorted((row for row in rows if row.kind in kinds), key=lambda row: row.rmse)
@@ -58,12 +60,13 @@ def _draw_panel(ax: Axes, rows: Sequence[Row], by: Time) -> None:
         look = "white" if row.kind == "mode 2" else COLOURS[row.kind]
         ax.plot(*points[row.method], MARKS[row.kind], color=look, markeredgecolor=COLOURS[row.kind], markersize=5, zorder=3)
     _axes_in_words(ax, floor)
-    taken += _draw_own_error(ax, rows[0], floor, taken)
+    taken += _draw_levels(ax, {"the reference's own error": rows[0].rmse_refined, "no change": idle}, floor, taken)
     for row in sorted(rows, key=lambda row: row.kind == "solver"):
-        _name(ax, row, points[row.method], taken)
+        if row.kind != "solver" or not _behind(row, solvers, by):
+            _name(ax, row, points[row.method], taken)
     count = f" of {rows[0].states}" if by == "ms_batched" else ""
     ax.set_title(f"h = {rows[0].horizon}, {HOW[by]}{count}", loc="left", size=9, pad=18)
-    ax.annotate(headline(rows, by), (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=MUTED)
+    ax.annotate(headline(everything, by), (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=MUTED)
     ax.set_xlabel("milliseconds per state")
     ax.spines[["top", "right"]].set_visible(False)
 
@@ -81,7 +84,9 @@ def headline(rows: Sequence[Row], by: Time) -> str:
     row = next((each for each in rows if each.kind == "mode 1"), None)
     if row is None:
         return "no surrogate to judge: solvers are what one would have to beat"
-    rival = rival_of(row, rows, by)
+    idle, rival = idle_error(rows), rival_of(row, rows, by)
+    if idle is not None and row.rmse > IDLE * idle:
+        return "mode 1 is no better than no change"
     if rival is None:
         return "no solver is as accurate as mode 1"
     return f"mode 1 is {standing(row, rival, by)} {rival.mark}, the best solver as accurate"
@@ -100,15 +105,16 @@ def _shade(solvers: Sequence[tuple[float, float]], ax: Axes) -> None:
     ax.fill_between(x, [*y, y[-1]], ax.get_ylim()[1], step="post", color=WALLS[2], linewidth=0, zorder=0)
 
 
-def _draw_own_error(ax: Axes, reference: Row, floor: float, taken: list[Bbox]) -> list[Bbox]:
-    """A line at the error of the reference itself, and what stands in the shaded corner: their boxes."""
+def _draw_levels(ax: Axes, levels: Mapping[str, float | None], floor: float, taken: list[Bbox]) -> list[Bbox]:
+    """A line with its name at each of these errors, and what stands in the shaded corner: their boxes."""
     texts = [ax.annotate("solvers are faster and more accurate here", (1, 1), (-5, -4), xycoords="axes fraction",
                          textcoords="offset points", ha="right", va="top", size=7, color=MUTED)]  # fmt: skip
-    own = reference.rmse_refined
-    if own is not None and floor < own < ax.get_ylim()[1]:
-        ax.axhline(own, color=FAINT, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    for name, level in levels.items():
+        if level is None or not floor < level < ax.get_ylim()[1]:
+            continue
+        ax.axhline(level, color=FAINT, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
         for share, side in ((0.01, "left"), (0.99, "right"), (0.5, "center")):
-            text = ax.annotate("the reference's own error", (share, own), (0, 2), xycoords=("axes fraction", "data"),
+            text = ax.annotate(name, (share, level), (0, 2), xycoords=("axes fraction", "data"),
                                textcoords="offset points", ha=side, va="bottom", size=7, color=MUTED)  # fmt: skip
             if not _touches(text.get_window_extent(), taken):
                 break

@@ -3,23 +3,28 @@
 All methods answer the same states, in one run, on the same cores; their calls take turns, so that the noise of a shared machine
 hits all alike, and first calls (compilation, caches) are apart. The peer of a surrogate is not the reference but the fastest
 solver that is at least as accurate: in single precision, say, or on a coarser grid and interpolated back.
+
+Errors are in one unit: the standard deviation of each channel over the states that are asked about.
 """
 
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybridworld.errors import HybridWorldError, InvalidInput
-from hybridworld.evaluate.worth.contenders import Method, Starts
+from hybridworld.evaluate.metrics import mean_interval
+from hybridworld.evaluate.worth.contenders import Known, Method, Starts
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.grids import coarsen, refine
 
 REPEATS = 5
 BUDGET = 10.0
-"""Seconds for all calls of one method on single states, and again in batches: a slow one gets fewer rounds and states."""
+"""Seconds to time one method on single states, and again in batches: a slow one gets fewer rounds and states."""
+PATIENCE = 300.0
+"""Seconds for the answers of one method, from which its error comes: a slow one answers fewer states."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +39,27 @@ class Row:
     ms_batched: float
     rmse: float
     rmse_refined: float | None = None
+    interval: tuple[float, float] | None = None
+    """95 % of the mean error, by a bootstrap over states."""
+    p95: float | None = None
+    """95th percentile of the error over states."""
+    by_kind: Mapping[str, float] = field(default_factory=dict)
+    """Mean error per kind of initial state."""
     speedup_vs_compiled: float = 1.0
     deferred: float | None = None
     warmup_s: float | None = None
     states: int = 1
-    """On how many states it was measured."""
+    """On how many states its error rests."""
 
     @property
     def learned(self) -> bool:
         """Is it a surrogate, gated or not?"""
         return self.kind.startswith("mode")
+
+    @property
+    def solver(self) -> bool:
+        """Is it a solver?"""
+        return self.kind in ("twin", "reference", "solver")
 
 
 class Look(NamedTuple):
@@ -55,9 +71,14 @@ class Look(NamedTuple):
     warmup: float | None
 
     @property
+    def timed(self) -> int:
+        """On how many states it is timed."""
+        return within(BUDGET, self.seconds, len(self.answers))
+
+    @property
     def rounds(self) -> int:
         """How often its calls are timed."""
-        return _within_budget(self.seconds * len(self.answers), REPEATS)
+        return within(BUDGET, self.seconds * self.timed, REPEATS)
 
 
 def measure(
@@ -67,47 +88,67 @@ def measure(
     methods: Sequence[Method],
     unit: np.ndarray | None = None,
     tell: Callable[[str], None] = lambda what: None,
+    known: Known = Known(),  # noqa: B008
 ) -> tuple[list[Row], list[str]]:
     """A row per method, and who is left out, in sentences. The first method is the reference.
 
-    `unit` are the deviations of the channels; without it, those of the reference's answers.
+    `unit` are the deviations of the channels; without it, those of the states. The truth is what was recorded
+    (`known.futures`), else the reference's answer.
     """
-    looks, left_out = {}, []
+    looks: dict[Method, Look] = {}
+    left_out = []
     for method in methods:
         tell(f"h = {horizon}: {method.name}")
         try:
-            looks[method] = look_at(method, starts, horizon)
+            looks[method] = look_at(method, starts, horizon, PATIENCE)
         except HybridWorldError as error:
             if method is methods[0]:
                 raise
             left_out.append(f"{method.name} is left out at h = {horizon}: {error}")
         starts = starts.part(0, len(looks[methods[0]].answers))
     tell(f"h = {horizon}: a finer solution")
-    reference, finer = looks[methods[0]].answers, refined(environment, starts, horizon)
-    unit = deviations(reference) if unit is None else unit
+    truth = known.futures.get(horizon, looks[methods[0]].answers)
+    finer = None if horizon in known.futures else refined(environment, starts, horizon)
+    unit = deviations(starts.states) if unit is None else unit
     tell(f"h = {horizon}: {len(looks)} methods take turns")
     alone, batched = times_alone(looks, starts, horizon), times_batched(looks, starts, horizon)
-    base, rows = alone[methods[0]], []
+    base = max(alone.values(), key=len)  # of a method that was timed on all states
+    ms = {method: 1e3 * fairness(base, len(times)) * times.mean() for method, times in alone.items()}
+    rows = []
     for method, look in looks.items():
         count = len(look.answers)
-        fair = 1e3 * fairness(base, count)
+        errors = errors_of(look.answers, truth[:count], unit)
         rows.append(
             Row(
-                *method[:3], horizon, alone[method].mean() * fair, batched[method] * fair,
-                rmse(look.answers, reference[:count], unit),
-                None if finer is None else rmse(look.answers, finer[:count], unit),
-                base[:count].mean() / alone[method].mean(), look.deferred, look.warmup, count,
+                *method[:3],
+                horizon,
+                ms[method],
+                1e3 * fairness(base, look.timed) * batched[method],
+                float(errors.mean()),
+                rmse_refined=None if finer is None else rmse(look.answers, finer[:count], unit),
+                interval=mean_interval(errors)[1:] if count > 1 else None,
+                p95=float(np.quantile(errors, 0.95)),
+                by_kind=mean_by_kind(errors, known.kinds[:count]),
+                speedup_vs_compiled=ms[methods[0]] / ms[method],
+                deferred=look.deferred,
+                warmup_s=look.warmup,
+                states=count,
             )
-        )  # fmt: skip
+        )
     return rows, left_out
 
 
-def look_at(method: Method, starts: Starts, horizon: int) -> Look:
-    """Warm up, then answer all states, or as many as the budget allows."""
+def mean_by_kind(errors: np.ndarray, kinds: Sequence[str]) -> dict[str, float]:
+    """The mean error of each kind of initial state; empty where there are no kinds."""
+    return {kind: float(errors[np.array(kinds) == kind].mean()) for kind in sorted(set(kinds)) if kind}
+
+
+def look_at(method: Method, starts: Starts, horizon: int, patience: float | None = None) -> Look:
+    """Warm up, then answer all states, or as many as so many seconds allow (default: BUDGET)."""
     calls = 1 if method.kind == "twin" else 3  # plain NumPy has nothing to warm up, and may be slow
     first, *rest = (seconds_of(lambda: method(starts.part(0, 1), horizon)) for _ in range(calls))
     seconds, warmup = min(rest, default=first), first if rest else None
-    count = _within_budget(seconds, len(starts.states))
+    count = within(BUDGET if patience is None else patience, seconds, len(starts.states))
     answers, flagged = method(starts.part(0, count), horizon)
     if not np.isfinite(answers).all():
         raise InvalidInput("its answers are not finite.")
@@ -119,22 +160,20 @@ def times_alone(looks: Mapping[Method, Look], starts: Starts, horizon: int) -> d
     jobs: dict[Hashable, Job] = {}
     for index in range(len(starts.states)):
         for method, look in looks.items():
-            if index < len(look.answers):
+            if index < look.timed:
                 jobs[method, index] = Job(method, starts.part(index, index + 1), horizon, look.rounds)
     took = take_turns(jobs)
-    return {method: np.array([took[method, index] for index in range(len(look.answers))]) for method, look in looks.items()}
+    return {method: np.array([took[method, index] for index in range(look.timed)]) for method, look in looks.items()}
 
 
 def times_batched(looks: Mapping[Method, Look], starts: Starts, horizon: int) -> dict[Method, float]:
     """Method -> seconds per state, all of them at once."""
-    took = take_turns(
-        {method: Job(method, starts.part(0, len(look.answers)), horizon, look.rounds) for method, look in looks.items()}
-    )
-    return {method: took[method] / len(look.answers) for method, look in looks.items()}
+    took = take_turns({method: Job(method, starts.part(0, look.timed), horizon, look.rounds) for method, look in looks.items()})
+    return {method: took[method] / look.timed for method, look in looks.items()}
 
 
 def fairness(base: np.ndarray, count: int) -> float:
-    """A slow method is timed on the first `count` states alone, which may be dear ones, or cheap ones, for the reference."""
+    """What a time on the first `count` states alone, which may be slow or fast ones, must be multiplied by to stand for all."""
     return float(base.mean() / base[:count].mean())
 
 
@@ -168,9 +207,9 @@ def seconds_of(call: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def _within_budget(seconds: float, most: int) -> int:
-    """How many calls of so many seconds: at least 1."""
-    return min(max(int(BUDGET / seconds), 1), most)
+def within(budget: float, seconds: float, most: int) -> int:
+    """How many calls of so many seconds the budget allows: at least 1."""
+    return min(max(int(budget / seconds), 1), most)
 
 
 def refined(environment: Environment, starts: Starts, horizon: int) -> np.ndarray | None:
@@ -194,7 +233,12 @@ def deviations(states: np.ndarray) -> np.ndarray:
     return np.where(found > 0, found, 1.0)
 
 
-def rmse(answers: np.ndarray, truth: np.ndarray, unit: np.ndarray) -> float:
-    """Root mean square over channels and cells of a normalised state; mean over states."""
+def errors_of(answers: np.ndarray, truth: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Root mean square over channels and cells of each normalised state."""
     error = (answers.astype(np.float64) - truth) / unit.reshape(-1, *[1] * (truth.ndim - 2))
-    return float(np.sqrt((error**2).mean(axis=tuple(range(1, error.ndim)))).mean())
+    return np.sqrt((error**2).mean(axis=tuple(range(1, error.ndim))))
+
+
+def rmse(answers: np.ndarray, truth: np.ndarray, unit: np.ndarray) -> float:
+    """The mean of `errors_of` over states."""
+    return float(errors_of(answers, truth, unit).mean())

@@ -6,8 +6,9 @@ from typing import Any, Literal
 from hybridworld.evaluate.worth.measure import Row
 from hybridworld.physics.spec import StateSpec
 
-SAME, NEAR = 1.05, 2.0
-"""A ratio of times below the first is noise; a ratio of errors below the second is worth a mention."""
+SAME, NEAR, IDLE = 1.05, 2.0, 0.8
+"""A ratio of times below the first is noise; a ratio of errors below the second is worth a mention; an error above the third
+times that of no change at all is no answer."""
 
 Time = Literal["ms", "ms_batched"]
 HOW: dict[Time, str] = {"ms": "one state at a time", "ms_batched": "in batches"}
@@ -15,7 +16,7 @@ HOW: dict[Time, str] = {"ms": "one state at a time", "ms_batched": "in batches"}
 
 def rival_of(row: Row, rows: Sequence[Row], by: Time) -> Row | None:
     """The fastest solver at the same horizon that is at least as accurate; None if there is none."""
-    found = [each for each in rows if not each.learned and each.horizon == row.horizon and each.rmse <= row.rmse]
+    found = [each for each in rows if each.solver and each.horizon == row.horizon and each.rmse <= row.rmse]
     return min(found, key=lambda each: getattr(each, by), default=None)
 
 
@@ -29,16 +30,24 @@ def verdict(rows: Sequence[Row], by: Time = "ms") -> str:
     """One sentence about the rows of one horizon: does the surrogate beat every solver that is as accurate as it is?"""
     head = f"h = {rows[0].horizon}, {HOW[by]}:"
     row = next((each for each in rows if each.kind == "mode 1"), None)
-    solvers = [each for each in rows if not each.learned]
+    solvers = [each for each in rows if each.solver]
     if row is None:
-        return f"{head} there is no surrogate to judge; one would have to beat {_to_beat(solvers, by)}."
+        return f"{head} there is no surrogate to judge; one would have to beat {_to_beat(solvers, idle_error(rows), by)}."
     rival, error = rival_of(row, rows, by), f"{row.rmse:.2g} deviations"
+    idle = idle_error(rows)
+    if idle is not None and row.rmse > IDLE * idle:
+        return f"{head} the surrogate's error ({error}) is no better than no change ({idle:.2g} deviations)."
     if rival is None:
         best = _in_short(min(solvers, key=lambda each: each.rmse), by)
         return f"{head} no solver here is as accurate as the surrogate ({error}, {_ms(row, by)}); the nearest is {best}."
     peer = f"the best solver that is at least as accurate ({_in_short(rival, by)})"
     stands = f"at its error ({error}) the surrogate ({_ms(row, by)}) is {standing(row, rival, by)} {peer}"
     return f"{head} {stands}{_nearly(row, solvers, by) if getattr(row, by) < getattr(rival, by) else ''}."
+
+
+def idle_error(rows: Sequence[Row]) -> float | None:
+    """The error of no change at all, if it was measured."""
+    return next((each.rmse for each in rows if each.kind == "no change"), None)
 
 
 def standing(row: Row, rival: Row, by: Time) -> str:
@@ -59,8 +68,9 @@ def _nearly(row: Row, solvers: Sequence[Row], by: Time) -> str:
     return f"; {_quick(near, by)} has {near.rmse / row.rmse:.2g} times its error"
 
 
-def _to_beat(solvers: Sequence[Row], by: Time) -> str:
-    exact, fastest = (min(solvers, key=lambda each: (getattr(each, key), getattr(each, by))) for key in ("rmse", by))
+def _to_beat(solvers: Sequence[Row], idle: float | None, by: Time) -> str:
+    useful = [each for each in solvers if idle is None or each.rmse <= IDLE * idle] or solvers
+    exact, fastest = (min(useful, key=lambda each: (getattr(each, key), getattr(each, by))) for key in ("rmse", by))
     more = "" if fastest is exact else f", or where an error of {fastest.rmse:.2g} deviations will do, {_quick(fastest, by)}"
     return f"{_quick(exact, by)}{more}"
 

@@ -78,7 +78,7 @@ def _advance_strip(
 
 
 def advance(state, frames, frame_step, dx, dy, gamma, cfl, order, threads, saved=None):
-    """One state (4, nx, ny) after `frames` frames of `frame_step`, by the scheme of order 1 or 2; None where the step collapsed.
+    """One state (4, nx, ny) after `frames` frames, by the scheme of order 1 or 2; None where the time step collapsed.
 
     `saved`: a float32 array (4, 1 + frames, nx, ny); its frames after the first are filled on the way.
     """
