@@ -39,12 +39,13 @@ def setting(environment: Environment, scale: str) -> Setting:
         return Setting(scale, small, counts, "smoke", wishes, (0, 1), 24 if grid else 200, 20)
     if scale == "laptop" and grid:
         large = max(environment.spec.grid) > 128
-        epochs, samples, validation = (12, 150, 16) if large else (24, 300, 48)
-        wishes = (f"training.epochs={epochs}", f"training.samples={samples}", f"training.validation={validation}")
+        epochs, samples = (12, 150) if large else (24, 300)
+        wishes = (f"training.epochs={epochs}", f"training.samples={samples}")
         pairs, head_steps = (24, 60) if large else (100, 150)
         return Setting(scale, environment, {}, "laptop", wishes, (0,), pairs, head_steps, FEW_SEEDS)
     whole, counts = at_scale(environment, "paper")
     train = {split: counts[split] for split in ("train", "val")}
     if scale == "laptop":
-        return Setting(scale, whole, train, "paper", ("training.epochs=12",), (0, 1, 2), 1000, 500)
+        quicker = ("training.epochs=32", "training.batch=256", "training.lr=1e-3")
+        return Setting(scale, whole, train, "paper", quicker, (0, 1, 2), 4000, 2000)
     return Setting(scale, whole, train, "paper", (), (0, 1, 2), 1000 if grid else 4000, 2000)
