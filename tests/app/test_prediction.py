@@ -99,7 +99,7 @@ def test_states_of_ones_own(tmp_path):
 def test_training_ends_with_a_calibration(small):
     model, _ = small
     bundle = load_bundle(model)
-    assert bundle.arrays["scores.1"].shape == (16,) and bundle.provenance["calibration"]["pairs per horizon"] == 16
+    assert bundle.arrays["trajectory.scores.3"].shape == (16,) and bundle.provenance["calibration"]["trajectories"] == 16
     hybrid = hw.load(model)
     assert hybrid.bound is not None and hybrid.cell_bound is not None
     assert hybrid.threshold(1, 0.25) < hybrid.threshold(1, 0.75)
@@ -113,17 +113,26 @@ def test_fields_with_and_without_a_check(small, tmp_path):
     told = predict(model, "--horizon", 2.5, "--count", 1, "--mode", 1, "--out", tmp_path)
     with Image.open(told["files"]["picture"]) as image:
         assert image.width > 300
-    with pytest.warns(UserWarning, match="beyond the calibrated ones"):
-        predict(model, "--horizon", 8, "--count", 1, "--out", tmp_path)
+    assert told["notes"] and "No training has seen a horizon of 2.5 frames" in told["notes"][0]
 
 
-def test_calibrating_again_with_more_pairs_or_from_the_solver(small, tmp_path):
+def test_beyond_the_trained_horizons_the_command_says_that_it_chains(small, tmp_path):
+    told = predict(small[0], "--horizon", 7, "--count", 2, "--out", tmp_path)
+    assert [link["horizon"] for link in told["links"]] == [4, 3] and told["threshold"] is None
+    assert "more than the longest trained horizon, 4" in told["notes"][0]
+    assert all("error_bound" not in row for row in told["trajectories"])
+    out = command("predict", small[0], "--horizon", 7, "--count", 2, "--out", tmp_path)
+    assert "at h = 4" in out and "note:" in out and "rest on 16 validation trajectories" in out
+
+
+def test_calibrating_again_with_more_or_fewer_trajectories(small, tmp_path):
     model, data = small
     out = command("calibrate", model, "--data", data, "--count", 24, "--out", tmp_path / "again.safetensors")
-    assert "24 validation scores per horizon" in out and "threshold, q = 0.75" in out
+    assert "calibrated by 24 trajectories" in out and "0.75" in out
     command("calibrate", model, "--count", 3, "--out", tmp_path / "solver.safetensors")
     found = load_model(tmp_path / "solver.safetensors")
-    assert found.arrays["scores.4"].shape == (3,) and "a stream from the solver" in found.provenance["calibration"]["data"]
+    assert found.arrays["trajectory.scores.4"].shape == (3,) and found.provenance["calibration"]["trajectories"] == 3
+    assert "the solver of euler2d" in found.provenance["calibration"]["data"]
 
 
 def test_what_cannot_be_is_said_in_a_sentence(small, tmp_path):
@@ -164,3 +173,22 @@ def test_a_system_of_ones_own_from_training_to_forecast(tmp_path):
     assert len(told["trajectories"]) == 2
     with pytest.raises(hw.InvalidInput, match="no solver for oscillator"):
         command("predict", model, "--out", tmp_path)
+
+
+def test_a_reference_on_a_finer_grid_goes_from_the_dataset_to_the_forecast(tmp_path):
+    env = Euler2D(grid=(8, 8)).resolved(2)
+    generate(Plan(env, {"train": 4, "val": 4}), tmp_path / "data", workers=1)
+    wishes = [part for wish in SMALL for part in ("--set", wish)]
+    options = ("--data", tmp_path / "data", "--preset", "smoke", *wishes, "--out", tmp_path / "run")
+    with pytest.raises(hw.InvalidInput, match=r"was recorded with --resolved 2, and this run has 3"):
+        command("train", "euler2d", *options, "--resolved", 3)
+    command("train", "euler2d", *options)
+    model = tmp_path / "run/model.safetensors"
+    assert load_bundle(model).reference["resolved"] == 2
+    assert "euler2d" in load_bundle(model).provenance["calibration"]["data"]
+    told = predict(model, "--horizon", 4, "--count", 2, "--frame", 3, "--q", 0, "--out", tmp_path)
+    with h5py.File(told["files"]["data"]) as file:
+        start = np.array([file["t0_fields/density"][row, 0] for row in range(2)])
+    samples = [env.initial("test", seed) for seed in range(2)]
+    *_, later = env.trajectory(np.stack([sample.state for sample in samples]), 3, np.zeros((2, 0)))
+    np.testing.assert_allclose(start, later[:, 0], rtol=1e-6)

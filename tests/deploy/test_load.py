@@ -121,3 +121,19 @@ def test_a_solver_with_other_parameters_or_another_kind_of_grid_is_refused_in_wo
     with pytest.raises(InvalidInput, match="ring has no choice of grid"):
         Ring().fitted(replace(RING, grid=(32,)), "It")
     assert Ring().fitted(RING, "It") == Ring()
+
+
+def test_a_model_knows_how_fine_its_reference_is(tmp_path):
+    small = Oregonator(grid=(8, 8))
+    path = tmp_path / "fine.safetensors"
+    save_bundle(path, Bundle(seeded(small.spec), tiny(small.spec), reference=small.resolved(2).identity))
+    model = load(path)
+    state, params = start(small)
+    np.testing.assert_array_equal(
+        model.solve(state[None], 2, params[None]), small.resolved(2).solve(state[None], 2, params[None])
+    )
+    assert load(path, solver=small).system == small.resolved(2) == load(path, solver=small.resolved(2)).system
+    with pytest.raises(
+        InvalidInput, match="reference 2 times finer than its states, and the given system has one 3 times finer"
+    ):
+        load(path, solver=small.resolved(3))

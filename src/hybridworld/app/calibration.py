@@ -14,11 +14,10 @@ from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import CALIBRATING, Recorded, Solved
 from hybridworld.data.manifest import data_hash
 from hybridworld.data.pairs import Evidence
-from hybridworld.deploy.load import find_model, find_solver
+from hybridworld.deploy.load import find_model, solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
-from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.bundle import save_bundle
+from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.horizons import calibrated_horizons
 from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibrate import calibrate
@@ -36,7 +35,7 @@ def calibrate_model(
     bundle, path = load_model(model, backbone, environment), out or find_model(model)
     surrogate, training = bundle.surrogate, bundle.config.training
     count = count or training.calibration or 1
-    evidence, origin = calibrating_evidence(model, surrogate.spec, data, environment)
+    evidence, origin = calibrating_evidence(model, bundle, data, environment)
     with progress_bar() as bar:
         task = bar.add_task("calibrating: trajectories", total=count)
         arrays = calibrate(
@@ -51,12 +50,13 @@ def calibrate_model(
 
 
 def calibrating_evidence(
-    model: str | Path, spec: StateSpec, data: Path | None, environment: Environment | None
+    model: str | Path, bundle: Bundle, data: Path | None, environment: Environment | None
 ) -> tuple[Evidence, str]:
     """Trajectories of `val` that chose no epoch, and where they come from: the solver where there is one, else the dataset."""
+    spec = bundle.surrogate.spec
     if data is not None:
         check_fits(model, spec, data, Dataset(data).spec)
-    solver = find_solver(spec, environment)
+    solver = solver_of(bundle, environment)
     if solver is not None:
         return Solved(solver, "val", CALIBRATING), f"the solver of {spec.name}, version {solver.version}"
     if data is None:

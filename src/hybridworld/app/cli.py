@@ -176,12 +176,13 @@ def train(
     settings: Annotated[
         bool, typer.Option("--settings", help="List every setting with its value and meaning, and train nothing.")
     ] = False,
+    resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
     """Train a surrogate, from a dataset or straight from the solver."""
     from hybridworld.app.training import show_settings, train_surrogate
 
-    environment = None if system is system_option is None else chosen_system(system, system_option)
+    environment = None if system is system_option is None else chosen_system(system, system_option, resolved)
     chosen = [*(wishes or []), *([] if seed is None else [f"training.seed={seed}"])]
     if settings:
         show_settings(environment, data, preset, chosen)
@@ -213,13 +214,11 @@ def predict(
     """Answer with a trained model: a table, an HDF5 file and a picture of what comes, and of what to believe."""
     from hybridworld.app.models import load_hybrid
     from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
-    from hybridworld.deploy.load import find_solver
 
     own = chosen_system(None, system_option) if system_option else None
     hybrid = load_hybrid(model, own, backbone, dask)
-    solver = find_solver(hybrid.spec, own)
-    question = from_file(input, hybrid.spec, frame) if input else from_split(solver, hybrid.spec, split, seed, count, frame)
-    told = predict_to_files(model, hybrid, solver, question, Request(horizon, mode, q, coverage, check), out)
+    question = from_file(input, hybrid.spec, frame) if input else from_split(hybrid, split, seed, count, frame)
+    told = predict_to_files(model, hybrid, question, Request(horizon, mode, q, coverage, check), out)
     if json:
         print(dumps(told, indent=2))
     else:
@@ -230,7 +229,7 @@ def predict(
 def calibrate(
     model: ModelArgument,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset with `val` (default: ask the solver).")] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="Pairs per horizon (default: as the training was set).")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Trajectories (default: as the training was set).")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of into the model's file.")] = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,

@@ -8,7 +8,7 @@ from rich.console import Console
 from hybridworld.app.models import load_hybrid
 from hybridworld.app.prediction import Request, from_split, predict_to_files, show
 from hybridworld.app.simulation import Simulation, simulate_to_files
-from hybridworld.deploy.load import find_solver, shipped
+from hybridworld.deploy.load import shipped
 from hybridworld.physics.registry import BUILT_IN, find_system
 
 SPLIT, SEEDS = "test", {"oregonator": 25, "euler2d": 7}  # trajectories worth looking at; seed 0 elsewhere
@@ -51,9 +51,8 @@ def section(title: str, result: Simulation) -> str:
 def hybrid_section(name: str, out: Path) -> str:
     """Mode 2 on a system whose trained model ships: forecasts that nobody flagged, and those that went to the solver."""
     model = load_hybrid(name)
-    solver = find_solver(model.spec)
-    question = from_split(solver, model.spec, SPLIT, 0, FORECASTS, 0)
-    told = predict_to_files(name, model, solver, question, Request(HORIZON, 2, 0.75, 0.9, check=True), out)
+    question = from_split(model, SPLIT, 0, FORECASTS, 0)
+    told = predict_to_files(name, model, question, Request(HORIZON, 2, 0.75, 0.9, check=True), out)
     show(told)
     rows = told["trajectories"]
     alone, answer = (sum(row[key] for row in rows) / len(rows) for key in ("surrogate_error", "error"))

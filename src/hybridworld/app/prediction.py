@@ -17,7 +17,7 @@ from hybridworld.data.well import file_image
 from hybridworld.data.well_file import WellFile
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Environment, Sample, checked_params, checked_states
+from hybridworld.physics.environment import Sample, checked_params, checked_states
 from hybridworld.physics.spec import StateSpec
 
 ROWS, BALLS = 4, 6  # of the picture: fields are rows, state vectors share one
@@ -55,9 +55,7 @@ class Answer:
     surrogate_errors: np.ndarray | None = None  # (count,)
 
 
-def predict_to_files(
-    name: str, model: HybridModel, solver: Environment | None, question: Question, request: Request, out: Path
-) -> dict[str, Any]:
+def predict_to_files(name: str, model: HybridModel, question: Question, request: Request, out: Path) -> dict[str, Any]:
     """Answer, write it as HDF5 and as a picture, and return what there is to tell."""
     with stderr.status("warming up") as status:
         given = (request.horizon, question.params[:1], request.mode)
@@ -70,7 +68,8 @@ def predict_to_files(
         stem = f"{model.spec.name}-h{request.horizon:g}-mode{request.mode}"
         files = {"data": out / f"{stem}.hdf5", "picture": out / f"{stem}.png"}
         told = describe(name, model, question, answer, request)
-        write_forecasts(files["data"], model.spec, solver.version if solver else "none", question, answer, told)
+        version = model.system.version if model.system else "none"
+        write_forecasts(files["data"], model.spec, version, question, answer, told)
         draw(files["picture"], model, question, answer, request)
     return told | {"files": {kind: str(path) for kind, path in files.items()}}
 
@@ -78,16 +77,21 @@ def predict_to_files(
 # What is asked.
 
 
-def from_split(environment: Environment | None, spec: StateSpec, split: str, seed: int, count: int, frame: int) -> Question:
+def from_split(model: HybridModel, split: str, seed: int, count: int, frame: int) -> Question:
     """Trajectories seed, seed + 1 ... of a split, `frame` frames after their beginning."""
+    environment = model.system
     if environment is None:
-        raise InvalidInput(f"There is no solver for {spec.name} to make states: give --input FILE, or --system FILE.py:CLASS.")
+        raise InvalidInput(
+            f"There is no solver for {model.spec.name} to make states: give --input FILE, or --system FILE.py:CLASS."
+        )
     if frame < 0:
         raise InvalidInput(f"The frame is {frame}: it must be 0 or more.")
     samples = [environment.initial(split, number) for number in range(seed, seed + count)]
     states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
-    if frame:
+    if frame and environment.semigroup:
         states = environment.solve(states, frame, params)
+    elif frame:
+        *_, states = environment.trajectory(states, frame, params)  # on the finer grid throughout
     return Question([f"{split} {number}" for number in range(seed, seed + count)], states, params)
 
 

@@ -8,7 +8,7 @@ from hybridworld.app.models import load_model
 from hybridworld.app.progress import progress_bar
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
-from hybridworld.deploy.load import find_solver
+from hybridworld.deploy.load import solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.evaluate.promises import WINDOWS, Promises, band, keep_promises
 from hybridworld.physics.environment import Environment
@@ -24,7 +24,7 @@ def report_promises(
     """Measure and publish."""
     bundle = load_model(model)
     spec, training = bundle.surrogate.spec, bundle.config.training
-    solver = find_solver(spec, environment)
+    solver = solver_of(bundle, environment)
     if solver is None:
         raise InvalidInput(f"There is no solver for {spec.name}: name its system with --system.")
     count = trajectories or training.calibration

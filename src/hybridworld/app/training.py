@@ -108,7 +108,7 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
             )
     manifest, source = Manifest.load(root), dataset.source("val")
     whole = "manifest" if manifest else "file names and sizes"
-    solver = environment.fitted(dataset.spec, str(root)) if environment else None
+    solver = with_reference(environment.fitted(dataset.spec, str(root)), dataset, root) if environment else None
     val: Evidence = Recorded(source, end=max(1, source.count // 2))  # the second half is left for calibration
     if solver and manifest and manifest.system == solver.spec.name:
         val = Supplied(source, solver)
@@ -116,11 +116,21 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
     return Material(solver, dataset.source("train"), val, origin)
 
 
+def with_reference(environment: Environment, dataset: Dataset, root: Path) -> Environment:
+    """The system with the reference on which the dataset was recorded; one that contradicts it is refused."""
+    recorded = (dataset.identity or {}).get("resolved", 1)
+    asked = environment.identity.get("resolved", recorded)
+    if asked != recorded:
+        raise InvalidInput(f"{root} was recorded with --resolved {recorded}, and this run has {asked}: take the same.")
+    return environment.resolved(recorded)
+
+
 @contextmanager
 def from_solver(environment: Environment) -> Iterator[Material]:
     """A stream of trajectories for training, and others for validation that are solved once."""
-    origin = {"data": f"a stream from the solver of {environment.spec.name}, version {environment.version}"}
+    reference = ", ".join(f"{name} {value}" for name, value in environment.identity.items())
     with Stream(environment, "train") as training:
+        origin = {"data": f"a stream from the solver with {reference}"}
         yield Material(environment, training, Solved(environment, "val"), origin)
 
 

@@ -11,7 +11,7 @@ from hybridworld.app.progress import progress_bar
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.data.dataset import Dataset
 from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
-from hybridworld.deploy.load import calibration_of, find_solver
+from hybridworld.deploy.load import calibration_of, solver_of
 from hybridworld.evaluate.bench_trust import SPLITS_OF_DATA, WINDOWS, measure_trust
 from hybridworld.physics.environment import Environment
 
@@ -45,7 +45,7 @@ def report_trust(
         content = measure_trust(
             [bundle.surrogate for bundle in bundles],
             config.training.horizons,
-            find_solver(spec, environment),
+            solver_of(bundles[0], environment),
             dataset,
             count,
             q,

@@ -10,7 +10,6 @@ from hybridworld.app.progress import stderr
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.app.words import time_in_words
 from hybridworld.data.provenance import provenance
-from hybridworld.deploy.load import find_solver
 from hybridworld.evaluate.worth.contenders import draw_starts, methods_for
 from hybridworld.evaluate.worth.measure import REPEATS, Row, deviations, measure
 from hybridworld.evaluate.worth.verdict import HOW, digits, gain_of, price, verdict
@@ -29,7 +28,7 @@ def report_worth(
 
     hybrid = load_hybrid(model, environment, backbone) if model else None
     if hybrid is not None:
-        environment = find_solver(hybrid.spec, environment) or environment  # on the model's grid
+        environment = hybrid.system or environment  # on the model's grid
     spec, horizons = environment.spec, list(dict.fromkeys(horizons))
     count = count or (64 if spec.grid else 256)
     rows: list[Row] = []

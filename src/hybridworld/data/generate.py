@@ -1,4 +1,4 @@
-"""Make a dataset that cannot be corrupted: solve, write aside, sync, hash, rename, note it in the manifest.
+"""Make a dataset in which every fault is found: solve, write aside, sync, hash, rename, note it in the manifest.
 
 Each shard is a pure function of the system, the split and its seeds, so whatever interrupts a run, the next one with the same
 arguments ends with the same bytes, on any number of workers, here or on a cluster.

@@ -95,8 +95,11 @@ class Stream:
             return self._states[blocks % len(self._states), rows, :, frames]
 
     def blocks(self, count: int) -> Iterator[Block]:
-        """The first `count` trajectories whose kinds stand in their shares; they are solved apart from the window."""
-        return Solved(self._environment, self._split).blocks(count)
+        """The first `count` trajectories whose kinds stand in their shares, for units; they are solved apart from the window.
+
+        A reference on a finer grid is not needed for units: the system's own solver gives them at a fraction of the price.
+        """
+        return Solved(self._environment.unresolved, self._split).blocks(count)
 
     def close(self) -> None:
         """End the thread (it finishes the block under way) and give the memory back."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from hybridworld.errors import InvalidInput, SolverFailure
-from hybridworld.physics.environment import checked_params, checked_states
+from hybridworld.physics.environment import Environment, checked_params, checked_states
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.horizons import chain_of
 from hybridworld.surrogate.surrogate import Surrogate
@@ -61,6 +61,7 @@ class HybridModel:
     """A surrogate, its trust signal, its calibration, and the solver that it defers to.
 
     `trained` are the horizons that its training drew; without them, all whole ones up to the longest of the surrogate.
+    `system` is the physical system, where it is known: it makes states to begin with.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class HybridModel:
         cell_bound: ErrorBound | None = None,
         signal: TrustSignal | None = None,
         trained: Sequence[int] | None = None,
+        system: Environment | None = None,
     ) -> None:
         self.surrogate, self.calibration, self._solve = surrogate.eval(), calibration, solve
+        self.system = system
         self.bound, self.cell_bound = bound, cell_bound  # of a score, and of the cells of an error map
         self.signal = signal or StepDoubling(surrogate, surrogate.std)
         self.longest = float(surrogate.horizons.max())

@@ -9,7 +9,6 @@ from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
-from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.backbones import Backbone
 from hybridworld.surrogate.bundle import Bundle, load_bundle
 from hybridworld.surrogate.horizons import drawn_horizons
@@ -33,7 +32,7 @@ def load(
     `local`) flagged trajectories are solved on a cluster.
     """
     bundle = load_bundle(find_model(model), backbone, solver)
-    solver = find_solver(bundle.surrogate.spec, solver)
+    solver = solver_of(bundle, solver)
     if bundle.surrogate.config.guide and solver is None:
         raise InvalidInput(
             f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`."
@@ -49,6 +48,7 @@ def load(
         bound,
         None if cells is None or bound is None else ErrorBound(cells, bound.trajectories),
         trained=drawn_horizons(training.horizons, training.draw)[0].tolist(),
+        system=solver,
     )
 
 
@@ -59,11 +59,22 @@ def calibration_of(bundle: Bundle) -> Calibration | None:
     return None if residuals is None else Calibration.of(residuals, None if beginning is None else beginning > 0)
 
 
-def find_solver(spec: StateSpec, given: Environment | None = None) -> Environment | None:
-    """The system whose states these are, on their grid: the given one, or the one that is known by that name."""
+def solver_of(bundle: Bundle, given: Environment | None = None) -> Environment | None:
+    """The system that a model approximates, on the grid of its states: the given one, or the one that is known by its name.
+
+    The reference of the model may run on a finer grid than its states; a given system that says otherwise is refused.
+    """
+    spec, resolved = bundle.surrogate.spec, bundle.reference.get("resolved", 1)
     if given is None and spec.name not in known_systems():
         return None
-    return (given or find_system(spec.name)).fitted(spec, f"The model of {spec.name}")
+    system = (given or find_system(spec.name)).fitted(spec, f"The model of {spec.name}")
+    asked = system.identity.get("resolved", resolved)
+    if asked != resolved:
+        raise InvalidInput(
+            f"The model of {spec.name} was trained on a reference {resolved} times finer than its states, and the given system "
+            f"has one {asked} times finer: give the system itself, the model knows its reference."
+        )
+    return system.resolved(resolved)
 
 
 def shipped() -> dict[str, Path]:

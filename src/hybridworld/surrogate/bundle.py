@@ -45,6 +45,8 @@ class Bundle:
     """Data, seed, versions, hardware."""
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     """More numbers that travel along, float32: what calibration measured."""
+    reference: Mapping[str, Any] = field(default_factory=dict)
+    """`Environment.identity` of the solver that it approximates; empty where that is not known."""
 
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
@@ -60,6 +62,7 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
             "spec": spec_to_text(bundle.surrogate.spec),
             "validation": bundle.validation,
             "provenance": bundle.provenance,
+            "reference": bundle.reference,
         },
         sort_keys=True,
     )
@@ -79,7 +82,7 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None, system: Envi
             raise ValueError(f"it has the format {content['format']}, and this version reads {FORMAT}")
         content["config"].get("training", {}).setdefault("draw", "listed")  # what there was before it could be chosen
         config, spec = checked(content["config"]), spec_from_text(content["spec"])
-        validation, provenance = content["validation"], content["provenance"]
+        validation, provenance, reference = content["validation"], content["provenance"], content.get("reference", {})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(f"{path} is not a model that can be read: {str(error).rstrip('.')}.") from error
     name = config.surrogate.backbone
@@ -100,7 +103,7 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None, system: Envi
     if config.surrogate.guide and (system or spec.name in known_systems()):
         surrogate.attach_guide(system or find_system(spec.name))
     arrays = {name.removeprefix(ARRAYS): values.numpy() for name, values in tensors.items() if name.startswith(ARRAYS)}
-    return Bundle(surrogate, config, validation, provenance, arrays)
+    return Bundle(surrogate, config, validation, provenance, arrays, reference)
 
 
 def _read(path: Path) -> tuple[str, dict[str, Tensor]]:

@@ -196,4 +196,5 @@ def best_bundle(task: Task, state: State) -> Bundle:
     record = state.history[state.best_epoch - 1]
     known = {"epoch": state.best_epoch, "seconds": round(state.seconds, 1), "units": state.units, "chosen by": state.chosen_by}
     scored = {"mse": record["mse"], "horizons": {str(h): score for h, score in record["horizons"].items()}}
-    return Bundle(state.judged, task.config, scored, {**task.provenance, **known})
+    reference = task.system.identity if task.system else {}
+    return Bundle(state.judged, task.config, scored, {**task.provenance, **known}, reference=reference)
