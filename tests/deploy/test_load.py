@@ -129,11 +129,8 @@ def test_a_model_knows_how_fine_its_reference_is(tmp_path):
     save_bundle(path, Bundle(seeded(small.spec), tiny(small.spec), reference=small.resolved(2).identity))
     model = load(path)
     state, params = start(small)
-    np.testing.assert_array_equal(
-        model.solve(state[None], 2, params[None]), small.resolved(2).solve(state[None], 2, params[None])
-    )
+    expected = small.resolved(2).solve(state[None], 2, params[None])
+    np.testing.assert_array_equal(model.solve(state[None], 2, params[None]), expected)
     assert load(path, solver=small).system == small.resolved(2) == load(path, solver=small.resolved(2)).system
-    with pytest.raises(
-        InvalidInput, match="reference 2 times finer than its states, and the given system has one 3 times finer"
-    ):
+    with pytest.raises(InvalidInput, match=r"reference 2 times finer than its states, .* one 3 times finer"):
         load(path, solver=small.resolved(3))

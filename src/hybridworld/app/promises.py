@@ -22,7 +22,7 @@ def report_promises(
     as_json: bool, out: Path | None,
 ) -> None:  # fmt: skip
     """Measure and publish."""
-    bundle = load_model(model)
+    bundle = load_model(model, environment=environment)
     spec, training = bundle.surrogate.spec, bundle.config.training
     solver = solver_of(bundle, environment)
     if solver is None:

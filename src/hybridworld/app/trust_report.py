@@ -36,7 +36,7 @@ def report_trust(
     as_json: bool, out: Path | None,
 ) -> None:  # fmt: skip
     """Measure and publish; `members` are further networks for the ensemble."""
-    bundles, dataset = [load_model(each) for each in (model, *members)], Dataset(data)
+    bundles, dataset = [load_model(each, environment=environment) for each in (model, *members)], Dataset(data)
     for each, bundle in zip((model, *members), bundles, strict=True):
         check_fits(each, bundle.surrogate.spec, data, dataset.spec)
     config, spec = bundles[0].config, bundles[0].surrogate.spec
