@@ -1,4 +1,4 @@
-"""`hybridworld bench trust`: what a model's error map, its gate, bounds and alarm are worth, on data it has not seen."""
+"""`hybridworld bench trust`: a model's error map, gate, bounds and alarm, measured on data it has not seen."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,7 +58,7 @@ def report_trust(
     publish_sections(
         {"model": model, **content},
         sections_of(content),
-        f"{spec.name}: what the error map is worth",
+        f"{spec.name}: the error map and its rivals",
         f"{config.surrogate.backbone} that sees {'state and parameters' if config.surrogate.params else 'the state alone'}; "
         f"{count} pairs per horizon and split, every trajectory equally often. Intervals: 95 %, over trajectories "
         "(docs/trust.md, Intervals). Thresholds and fitted rivals have seen train and val only.",
@@ -76,8 +76,9 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
     sections: dict[str, Rows] = {
         "What the tables rest on\nIndependent trajectories behind each number, at every horizon.": [
             ["", "trajectories", "pairs per horizon"],
+            ["thresholds", f"{content['calibrated_by']:,}", f"{content['calibrated_by']:,}"],
             *(
-                ["thresholds (val)" if split == "val" else split, f"{trajectories:,}", f"{content['pairs']:,}"]
+                ["val, for fitted rivals" if split == "val" else split, f"{trajectories:,}", f"{content['pairs']:,}"]
                 for split, trajectories in content["trajectories"].items()
             ),
         ],
