@@ -161,7 +161,8 @@ def test_the_system_takes_the_grid_of_the_data(tmp_path):
 
 def test_settings_are_listed_with_values_and_meaning():
     code, out, _ = train("ball3d", "--settings", "--seed", 7, wishes=["training.lr=0.5"])
-    values = {row[0]: row[1] for row in map(str.split, out.splitlines()) if "." in row[0]}
+    rows = [row for row in map(str.split, out.splitlines()) if row and row[0].startswith(("training.", "surrogate."))]
+    values = {row[0]: row[1] for row in rows}
     assert code == 0 and "highest learning rate" in out
     assert (values["training.lr"], values["training.seed"], values["training.horizons"]) == ("0.5", "7", "1,2,4,8,16,32,64")
 

@@ -114,7 +114,11 @@ def test_the_command_compares_every_signal_that_applies(tmp_path, monkeypatch):
     assert low < value < high and value > 0.7
     text = (tmp_path / "trust.md").read_text()
     assert all(part in text for part in ("## AUROC, test", "## Mode 2", "## Error bounds", "## Alarm", "## Price of the map"))
-    assert "| thresholds | 2,000 | 2,000 |" in text and "| val, for fitted rivals | 40 | 300 |" in text and "95th percentile" in text
+    assert (
+        "| thresholds | 2,000 | 2,000 |" in text
+        and "| val, for fitted rivals | 40 | 300 |" in text
+        and "95th percentile" in text
+    )
 
 
 @pytest.mark.parametrize("splits", [{"train": 2, "val": 2}])

@@ -12,12 +12,14 @@ from typer.testing import CliRunner
 
 import hybridworld as hw
 from hybridworld.app.cli import app
+from hybridworld.deploy.load import find_model
 from hybridworld.evaluate.worth.contenders import draw_starts as draw
 from hybridworld.evaluate.worth.contenders import interpolated, interpolation, methods_for, rival_answer
 from hybridworld.evaluate.worth.frontier import draw_frontier, error_range
 from hybridworld.evaluate.worth.measure import Row, deviations, measure, refined, rmse
 from hybridworld.evaluate.worth.verdict import break_even, gain_of, generation_seconds, price, rival_of, standing, verdict
 from hybridworld.physics.grids import coarsen, refine
+from hybridworld.surrogate.bundle import load_bundle
 
 SMALL = hw.system("euler2d").resized((16, 16))
 
@@ -365,7 +367,10 @@ def test_json_and_markdown_of_the_model_that_ships(tmp_path):
         assert keys <= set(each)
         assert (each["deferred"] is not None) == each["method"].startswith("mode 2")
     assert len(told["verdicts"]) == 4 and all("the surrogate" in said for said in told["verdicts"])
-    assert told["break_even"]["training_seconds"] == 660.4 and len(told["break_even"]["queries"]) == 4
+    assert (
+        told["break_even"]["training_seconds"] == load_bundle(find_model("ball3d")).provenance["seconds"]
+        and len(told["break_even"]["queries"]) == 4
+    )
     assert told["provenance"]["cpu"] and told["left_out"] == []
     page = (tmp_path / "docs/worth.md").read_text()
     assert all(f"- {said}" in page for said in told["verdicts"]) and "## Break-even" in page

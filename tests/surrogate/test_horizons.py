@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridworld.surrogate.horizons import calibrated_horizons, chain_of, drawn_horizons, halves
+from hybridworld.surrogate.horizons import calibrated_horizons, chain_of, drawn_horizons, halves, split
 
 LADDER = (1, 2, 4, 8, 16, 32, 64)
 
@@ -53,3 +53,9 @@ def test_a_chain_has_as_few_links_as_can_be_all_about_alike(horizon, longest):
 def test_a_chain_of_a_fraction_has_equal_links(horizon, longest):
     spans = chain_of(horizon, longest)
     assert sum(spans) == pytest.approx(horizon) and max(spans) <= longest * (1 + 1e-6)
+
+
+@given(st.integers(2, 200), st.floats(0.01, 0.99))
+def test_parts_of_whole_horizons_are_whole_and_none_is_empty(horizon, share):
+    first, second = split(torch.tensor([float(horizon)], dtype=torch.float64), share)
+    assert first + second == horizon and first >= 1 and second >= 1 and first == first.floor()

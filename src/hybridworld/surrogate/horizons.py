@@ -28,9 +28,15 @@ def halves(horizons: Tensor) -> tuple[Tensor, Tensor]:
 
     One frame and fractions of frames are cut in the middle: there the halves are horizons that no training has seen alone.
     """
-    half = horizons / 2
+    return split(horizons, 0.5)
+
+
+def split(horizons: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """The same with a first part that is that share of the horizon, rounded down to whole frames, but at least one."""
+    first = share * horizons
     whole = (horizons >= 2) & (horizons == horizons.floor())
-    return torch.where(whole, half.floor(), half), torch.where(whole, half.ceil(), half)
+    first = torch.where(whole, first.floor().clamp(min=1), first)
+    return first, horizons - first
 
 
 def calibrated_horizons(horizons: Sequence[int]) -> tuple[int, ...]:

@@ -13,11 +13,12 @@ from torch import Tensor
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.spec import StateSpec
 from hybridworld.physics.symmetry import Symmetry
+from hybridworld.surrogate.horizons import split
 from hybridworld.trust.signal import Cost, Estimate, Propagator, TrustSignal, distance
 
 
 class ManySplits:
-    """rms over shares a of |f(s, T) - f(f(s, aT), (1 - a)T)|: step-doubling has the one share 1/2."""
+    """rms over shares a of |f(s, T) - f(f(s, aT), (1 - a)T)|, in whole frames: step-doubling has the one share 1/2."""
 
     name = "many splits"
 
@@ -30,7 +31,8 @@ class ManySplits:
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass, and two per share."""
         whole = self._f(states, horizons, params)
-        others = (self._f(self._f(states, share * horizons, params), (1 - share) * horizons, params) for share in self._shares)
+        parts = (split(horizons, share) for share in self._shares)
+        others = (self._f(self._f(states, first, params), second, params) for first, second in parts)
         return Estimate(whole, rms([distance(whole, other, self._unit) for other in others]))
 
 
