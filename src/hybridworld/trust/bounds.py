@@ -1,7 +1,8 @@
-"""From an error map to a magnitude:   error <= k(h, coverage) * (score + β)      for a share `coverage` of all answers
+"""From an error map to a magnitude:   error <= k(h, level, coverage) * (score + β)      for a share `coverage` of all answers
 
-k is the conformal quantile of error / (score + β) on validation trajectories (crepes), one per horizon (Mondrian). It holds for
-data like the validation data, whatever the network; under shift it is a guess, and `deploy.gate` audits it.
+k is the conformal quantile of error / (score + β) on validation trajectories (crepes), one per horizon and level of the score
+(Mondrian): low scores and high ones, as those of a smooth flow and of a fresh blast, are bounded each by their like. It holds
+for data like the validation data, whatever the network; under shift it is a guess, and `deploy.gate` audits it.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,9 @@ import numpy as np
 from crepes import ConformalRegressor
 
 from hybridworld.errors import InvalidInput
+
+LEVELS, FEWEST = 4, 50
+"""Levels of the score at most, and validation trajectories in each of them at least; fewer trajectories have fewer levels."""
 
 FLOOR = 0.1
 """β as a share of the median score: a map that is nearly zero by chance must not promise that there is no error."""
@@ -53,12 +57,25 @@ class ErrorBound:
 
     def __init__(self, residuals: Residuals, trajectories: int | None = None) -> None:
         self._horizons = np.array(sorted(residuals.scores))
-        self._floor = {h: FLOOR * float(np.median(residuals.scores[h])) + 1e-12 for h in self._horizons}
-        bins = np.concatenate([np.full(len(residuals.scores[h]), h) for h in self._horizons])
-        sigmas = np.concatenate([np.asarray(residuals.scores[h], float) + self._floor[h] for h in self._horizons])
-        errors = np.concatenate([np.asarray(residuals.errors[h], float) for h in self._horizons])
-        self._regressor = ConformalRegressor().fit(errors, sigmas=sigmas, bins=bins)
         self.trajectories = trajectories or min(len(values) for values in residuals.scores.values())
+        levels = int(np.clip(self.trajectories // FEWEST, 1, LEVELS))
+        scores = {h: np.asarray(residuals.scores[h], float) for h in self._horizons}
+        self._floor = {h: FLOOR * float(np.median(values)) + 1e-12 for h, values in scores.items()}
+        self._edges = {h: edges_of(values, levels) for h, values in scores.items()}
+        bins = {h: self._bins(values, h) for h, values in scores.items()}
+        self._regressor = ConformalRegressor().fit(
+            np.concatenate([np.asarray(residuals.errors[h], float) for h in scores]),
+            sigmas=np.concatenate([values + self._floor[h] for h, values in scores.items()]),
+            bins=np.concatenate(list(bins.values())),
+        )
+        per_trajectory = self.trajectories / min(map(len, scores.values()))
+        fewest = min(int(per_trajectory * np.unique(each, return_counts=True)[1].min()) for each in bins.values())
+        self.most = fewest / (fewest + 1)
+        """The largest coverage that so many trajectories can promise."""
+
+    def _bins(self, scores: np.ndarray, horizon: float) -> np.ndarray:
+        """One number per horizon and level of the score."""
+        return np.searchsorted(self._horizons, horizon) * LEVELS + np.searchsorted(self._edges[horizon], scores, side="right")
 
     def covers(self, horizon: float) -> bool:
         """Does the horizon lie in the calibrated range? Beyond it there is no bound."""
@@ -86,16 +103,21 @@ class ErrorBound:
         interval = self._regressor.predict_int(
             np.zeros(len(flat)),
             sigmas=flat + self._floor[horizon],
-            bins=np.full(len(flat), horizon),
+            bins=self._bins(flat, horizon),
             confidence=max(coverage - ROUNDING, ROUNDING),
         )
         return interval[:, 1].reshape(np.shape(scores))
 
     def check(self, coverage: float) -> None:
         """Raise for a coverage that so few validation trajectories cannot promise."""
-        most = self.trajectories / (self.trajectories + 1)
-        if not 0 < coverage <= most:
+        if not 0 < coverage <= self.most:
             raise InvalidInput(
                 f"The coverage is {coverage:g}: with {self.trajectories} validation trajectories per horizon it must be "
-                f"above 0 and at most {most:.4f}."
+                f"above 0 and at most {self.most:.4f}."
             )
+
+
+def edges_of(scores: np.ndarray, levels: int) -> np.ndarray:
+    """Where one level ends and the next begins: scores that were seen, so that no level is empty."""
+    edges = np.unique(np.quantile(scores, np.arange(1, levels) / levels, method="higher"))
+    return edges[edges > scores.min()]
