@@ -14,7 +14,7 @@ from hybridworld.reproduce.rows import Row, chosen
 from hybridworld.reproduce.rules import COMPILED, MODE_1, MODE_2, ORACLE, RANDOM, TWIN
 
 PANEL, HEIGHT, LEFT, GAP = 2.5, 2.2, 0.7, 0.6  # inches
-COLOURS = (*COMPONENTS, INK, "#4e9a8a", "#b56576", "#8d99ae", "#e29578")
+COLOURS = (*COMPONENTS, INK, "#4e9a8a", "#b56576", "#8d99ae", "#e29578", "#5e548e", "#a98467")
 MOST_BANDS = 4
 
 
