@@ -69,9 +69,9 @@ def test_who_wants_more_coverage_has_a_larger_bound(coverage, other, count):
 
 
 @settings(max_examples=50)
-@given(st.integers(1, 99))
+@given(st.integers(1, 3000))
 def test_the_most_that_can_be_promised_is_the_worst_ratio_that_was_seen(count):
-    """Coverage n / (n + 1) with n scores of one level: a finite bound, whatever the rounding."""
+    """Coverage n / (n + 1) with n scores: a finite bound, whatever the rounding."""
     scores, errors = drawn(count, seed=count)
     floor = FLOOR * np.median(scores) + 1e-12
     with warnings.catch_warnings():
@@ -80,33 +80,25 @@ def test_the_most_that_can_be_promised_is_the_worst_ratio_that_was_seen(count):
     assert found[0] == pytest.approx((errors / (scores + floor)).max() * (1 + floor))
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 3000), st.sampled_from([0, 1, 2]))
-def test_the_largest_coverage_has_a_finite_bound_for_any_score(count, digits):
-    """Also where many scores are equal, so that levels coincide."""
-    scores, errors = drawn(count, seed=count)
-    bound = bound_of(h2=(np.round(scores, digits), errors))
-    assert bound.most >= min(count, 49) / (min(count, 49) + 1)
-    assert np.isfinite(bound(np.array([0.0, 0.5, 1.0, 5.0, 1e6]), 2, bound.most)).all()
-
-
-def test_low_and_high_scores_are_covered_alike():
-    """Two kinds of states whose errors relate differently to their scores: a fresh blast and a smooth flow."""
+def test_beginnings_and_later_frames_are_each_covered():
+    """A fresh blast and a developed flow, whose errors relate differently to their scores: neither is covered too rarely."""
     rng = np.random.default_rng(0)
 
     def mixed(count):
-        hard = rng.random(count) < 0.5
-        scores = rng.lognormal(np.where(hard, 3, 0), 0.3)
+        hard = np.arange(count) % 2 == 0
+        scores = rng.lognormal(np.where(hard, 0.5, 0), 0.5)
         return hard, scores, np.where(hard, 3.0, 0.5) * scores * rng.lognormal(0, 0.3, count)
 
     covered = []
     for _ in range(20):
-        _, scores, errors = mixed(400)
-        bound = bound_of(h4=(scores, errors))
+        hard, scores, errors = mixed(400)
+        bound = ErrorBound(Residuals({4.0: scores}, {4.0: errors}), beginning=hard)
         hard, scores, errors = mixed(2000)
         below = errors <= bound(scores, 4, 0.9)
         covered.append([below[hard].mean(), below[~hard].mean()])
-    np.testing.assert_allclose(np.mean(covered, axis=0), 0.9, atol=0.02)
+    rarest, other = np.mean(covered, axis=0)
+    assert abs(rarest - 0.9) < 0.02 and other >= 0.9
+    assert bound.most == 200 / 201
 
 
 def test_a_share_that_is_a_whole_number_of_scores_is_not_rounded_away():

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from hybridworld.deploy.hybrid import HybridModel
@@ -39,7 +40,7 @@ def load(
         )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     whole, cells = (Residuals.from_arrays(bundle.arrays, kind) for kind in ("trajectory", "cell"))
-    bound = None if whole is None else ErrorBound(whole)
+    bound = None if whole is None else ErrorBound(whole, beginning=beginnings_of(bundle))
     training = bundle.config.training
     return HybridModel(
         bundle.surrogate.to(device),
@@ -55,8 +56,13 @@ def load(
 def calibration_of(bundle: Bundle) -> Calibration | None:
     """Thresholds and ranks from what a model's file holds; None where it was never calibrated."""
     residuals = Residuals.from_arrays(bundle.arrays, "trajectory")
-    beginning = bundle.arrays.get(BEGINNING)
-    return None if residuals is None else Calibration.of(residuals, None if beginning is None else beginning > 0)
+    return None if residuals is None else Calibration.of(residuals, beginnings_of(bundle))
+
+
+def beginnings_of(bundle: Bundle) -> np.ndarray | None:
+    """Which validation answers were asked at the beginning of a trajectory; None where a model's file does not say."""
+    found = bundle.arrays.get(BEGINNING)
+    return None if found is None else found > 0
 
 
 def solver_of(bundle: Bundle, given: Environment | None = None) -> Environment | None:

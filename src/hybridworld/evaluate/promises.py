@@ -63,13 +63,14 @@ def keep_promises(
         arrays = calibrate(surrogate, signal, val, calibrated_horizons(trained), trajectories, seed=draw)
         residuals = Residuals.from_arrays(arrays, "trajectory")
         assert residuals is not None
-        calibration, bound = Calibration.of(residuals, arrays[BEGINNING]), ErrorBound(residuals)
+        begins = arrays[BEGINNING]
+        calibration, bound = Calibration.of(residuals, begins), ErrorBound(residuals, beginning=begins)
         test = Solved(environment, "test", first).blocks(trajectories)
         judged = judge(surrogate, signal, pairs_of(test, tested, np.random.default_rng(draw), beginnings=True))
         parts = []
-        for begins in (True, False):
+        for first_frame in (True, False):
             rows = [judged.at(h) for h in tested]
-            rows = [row.of((np.arange(len(row.scores)) % 2 == 0) == begins) for row in rows]
+            rows = [row.of((np.arange(len(row.scores)) % 2 == 0) == first_frame) for row in rows]
             deferred = [flagged(row.scores, calibration.threshold(h, q)).mean() for h, row in zip(tested, rows, strict=True)]
             covered = [(row.errors <= bound(row.scores, h, coverage)).mean() for h, row in zip(tested, rows, strict=True)]
             ranks = np.stack([calibration.ranks(h, row.scores) for h, row in zip(tested, rows, strict=True)])

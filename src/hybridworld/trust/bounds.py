@@ -1,8 +1,9 @@
-"""From an error map to a magnitude:   error <= k(h, level, coverage) * (score + β)      for a share `coverage` of all answers
+"""From an error map to a magnitude:   error <= k(h, coverage) * (score + β)      for a share `coverage` of all answers
 
-k is the conformal quantile of error / (score + β) on validation trajectories (crepes), one per horizon and level of the score
-(Mondrian): low scores and high ones, as those of a smooth flow and of a fresh blast, are bounded each by their like. It holds
-for data like the validation data, whatever the network; under shift it is a guess, and `deploy.gate` audits it.
+k is the conformal quantile of error / (score + β) on validation trajectories (crepes), one per horizon (Mondrian). Where it is
+known which answers were asked at the beginning of a trajectory and which later on, each of the two has its own k and the larger
+bound counts: how they mix in use is not known, and a fresh blast is not like a developed flow. It holds for data like the
+validation data, whatever the network; under shift it is a guess, and `deploy.gate` audits it.
 """
 
 from collections.abc import Mapping
@@ -13,9 +14,6 @@ import numpy as np
 from crepes import ConformalRegressor
 
 from hybridworld.errors import InvalidInput
-
-LEVELS, FEWEST = 4, 50
-"""Levels of the score at most, and validation trajectories in each of them at least; fewer trajectories have fewer levels."""
 
 FLOOR = 0.1
 """β as a share of the median score: a map that is nearly zero by chance must not promise that there is no error."""
@@ -30,6 +28,10 @@ class Residuals:
 
     scores: Mapping[float, np.ndarray]
     errors: Mapping[float, np.ndarray]
+
+    def of(self, rows: np.ndarray) -> "Residuals":
+        """Some of the answers of each horizon."""
+        return Residuals(*({h: np.asarray(values)[rows] for h, values in each.items()} for each in (self.scores, self.errors)))
 
     def to_arrays(self, kind: str) -> dict[str, np.ndarray]:
         """For a model's file; `kind` is `trajectory` or `cell`."""
@@ -52,30 +54,18 @@ class ErrorBound:
     """Upper bounds of the error, from residuals on validation data.
 
     `trajectories` is the number of independent trajectories behind the residuals of each horizon, where there are several
-    residuals per trajectory: cells of one field resemble each other.
+    residuals per trajectory: cells of one field resemble each other. `beginning` tells which residuals are of beginnings.
     """
 
-    def __init__(self, residuals: Residuals, trajectories: int | None = None) -> None:
+    def __init__(self, residuals: Residuals, trajectories: int | None = None, beginning: np.ndarray | None = None) -> None:
+        apart = beginning is not None and beginning.any() and not beginning.all()
+        groups = [residuals.of(rows) for rows in (beginning, ~beginning)] if apart else [residuals]  # type: ignore[operator,arg-type]
         self._horizons = np.array(sorted(residuals.scores))
+        self._groups = [_Group(each) for each in groups]
         self.trajectories = trajectories or min(len(values) for values in residuals.scores.values())
-        levels = int(np.clip(self.trajectories // FEWEST, 1, LEVELS))
-        scores = {h: np.asarray(residuals.scores[h], float) for h in self._horizons}
-        self._floor = {h: FLOOR * float(np.median(values)) + 1e-12 for h, values in scores.items()}
-        self._edges = {h: edges_of(values, levels) for h, values in scores.items()}
-        bins = {h: self._bins(values, h) for h, values in scores.items()}
-        self._regressor = ConformalRegressor().fit(
-            np.concatenate([np.asarray(residuals.errors[h], float) for h in scores]),
-            sigmas=np.concatenate([values + self._floor[h] for h, values in scores.items()]),
-            bins=np.concatenate(list(bins.values())),
-        )
-        per_trajectory = self.trajectories / min(map(len, scores.values()))
-        fewest = min(int(per_trajectory * np.unique(each, return_counts=True)[1].min()) for each in bins.values())
+        fewest = min(self.trajectories, *(group.fewest for group in self._groups))
         self.most = fewest / (fewest + 1)
         """The largest coverage that so many trajectories can promise."""
-
-    def _bins(self, scores: np.ndarray, horizon: float) -> np.ndarray:
-        """One number per horizon and level of the score."""
-        return np.searchsorted(self._horizons, horizon) * LEVELS + np.searchsorted(self._edges[horizon], scores, side="right")
 
     def covers(self, horizon: float) -> bool:
         """Does the horizon lie in the calibrated range? Beyond it there is no bound."""
@@ -98,15 +88,8 @@ class ErrorBound:
         return (1 - share) * self._at(scores, low, coverage) + share * self._at(scores, high, coverage)
 
     def _at(self, scores: np.ndarray, horizon: float, coverage: float) -> np.ndarray:
-        """The bound at a calibrated horizon."""
-        flat = np.asarray(scores, float).reshape(-1)
-        interval = self._regressor.predict_int(
-            np.zeros(len(flat)),
-            sigmas=flat + self._floor[horizon],
-            bins=self._bins(flat, horizon),
-            confidence=max(coverage - ROUNDING, ROUNDING),
-        )
-        return interval[:, 1].reshape(np.shape(scores))
+        """The bound at a calibrated horizon: the larger one of the groups."""
+        return np.max([group.bound(scores, horizon, max(coverage - ROUNDING, ROUNDING)) for group in self._groups], axis=0)
 
     def check(self, coverage: float) -> None:
         """Raise for a coverage that so few validation trajectories cannot promise."""
@@ -117,7 +100,22 @@ class ErrorBound:
             )
 
 
-def edges_of(scores: np.ndarray, levels: int) -> np.ndarray:
-    """Where one level ends and the next begins: scores that were seen, so that no level is empty."""
-    edges = np.unique(np.quantile(scores, np.arange(1, levels) / levels, method="higher"))
-    return edges[edges > scores.min()]
+class _Group:
+    """Residuals of one kind of answers, fitted."""
+
+    def __init__(self, residuals: Residuals) -> None:
+        scores = {h: np.asarray(values, float) for h, values in residuals.scores.items()}
+        self.fewest = min(map(len, scores.values()))
+        self._floor = {h: FLOOR * float(np.median(values)) + 1e-12 for h, values in scores.items()}
+        self._regressor = ConformalRegressor().fit(
+            np.concatenate([np.asarray(residuals.errors[h], float) for h in scores]),
+            sigmas=np.concatenate([values + self._floor[h] for h, values in scores.items()]),
+            bins=np.concatenate([np.full(len(values), h) for h, values in scores.items()]),
+        )
+
+    def bound(self, scores: np.ndarray, horizon: float, confidence: float) -> np.ndarray:
+        """What the errors of such answers do not exceed, in the shape of the scores."""
+        flat = np.asarray(scores, float).reshape(-1)
+        sigmas, bins = flat + self._floor[horizon], np.full(len(flat), horizon)
+        interval = self._regressor.predict_int(np.zeros(len(flat)), sigmas=sigmas, bins=bins, confidence=confidence)
+        return interval[:, 1].reshape(np.shape(scores))
