@@ -95,12 +95,13 @@ def test_an_exact_flow_has_no_error_for_any_split(shares, horizon):
     assert found.error_map.max() < 1e-14
 
 
-@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=4))
-def test_forward_euler_gives_the_closed_form_of_each_split(shares):
-    """(1 - rh) s against (1 - arh)(1 - (1 - a)rh) s: they differ by a (1 - a) (rh)² |s|."""
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=4), st.sampled_from([2.5, 10.0]))
+def test_forward_euler_gives_the_closed_form_of_each_split(shares, horizon):
+    """(1 - rh) s against (1 - ra)(1 - rb) s with a + b = h: they differ by a b r² |s|; parts of 10 frames are whole frames."""
     now = states()
-    found = ManySplits(euler, ONE, shares)(now, horizons(3), NONE)
-    factor = np.sqrt(np.mean([(a * (1 - a) * 0.3**2) ** 2 for a in shares]))
+    found = ManySplits(euler, ONE, shares)(now, horizons(horizon), NONE)
+    first = [max(1, np.floor(share * horizon)) if horizon == 10 else share * horizon for share in shares]
+    factor = np.sqrt(np.mean([(a * (horizon - a) * 0.1**2) ** 2 for a in first]))
     torch.testing.assert_close(found.error_map, factor * now.norm(dim=1), rtol=1e-9, atol=1e-12)
 
 
