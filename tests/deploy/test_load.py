@@ -20,7 +20,7 @@ from tests.deploy.fakes import seeded
 from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, table, tiny
 
 
-def saved(path, environment, count=16):
+def saved(path, environment, count=24):
     """A small model of the system, calibrated (without `count`: not), as a file; and the arrays that are in it."""
     net, arrays = seeded(environment.spec), {}
     if count:
