@@ -15,6 +15,9 @@ from crepes import ConformalRegressor
 
 from hybridworld.errors import InvalidInput
 
+APART = 20
+"""Trajectories of each kind below which beginnings and later frames are fitted together: so few cannot promise much alone."""
+
 FLOOR = 0.1
 """β as a share of the median score: a map that is nearly zero by chance must not promise that there is no error."""
 
@@ -58,7 +61,7 @@ class ErrorBound:
     """
 
     def __init__(self, residuals: Residuals, trajectories: int | None = None, beginning: np.ndarray | None = None) -> None:
-        apart = beginning is not None and beginning.any() and not beginning.all()
+        apart = beginning is not None and min(beginning.sum(), (~beginning).sum()) >= APART
         groups = [residuals.of(rows) for rows in (beginning, ~beginning)] if apart else [residuals]  # type: ignore[operator,arg-type]
         self._horizons = np.array(sorted(residuals.scores))
         self._groups = [_Group(each) for each in groups]
