@@ -61,8 +61,9 @@ class ErrorBound:
     """
 
     def __init__(self, residuals: Residuals, trajectories: int | None = None, beginning: np.ndarray | None = None) -> None:
-        apart = beginning is not None and min(beginning.sum(), (~beginning).sum()) >= APART
-        groups = [residuals.of(rows) for rows in (beginning, ~beginning)] if apart else [residuals]  # type: ignore[operator,arg-type]
+        groups = [residuals]
+        if beginning is not None and min(beginning.sum(), (~beginning).sum()) >= APART:
+            groups = [residuals.of(beginning), residuals.of(~beginning)]
         self._horizons = np.array(sorted(residuals.scores))
         self._groups = [_Group(each) for each in groups]
         self.trajectories = trajectories or min(len(values) for values in residuals.scores.values())
