@@ -24,8 +24,8 @@ def bare(value: float) -> Interval:
 
 def widened(found: Interval, looks: int) -> Interval:
     """The interval such that all of `looks` intervals hold together in 95 % of cases (Bonferroni, by normal quantiles)."""
-    factor, (value, low, high) = _width(looks) / _width(1), found
-    return Interval(value, value - factor * (value - low), value + factor * (high - value))
+    more, (value, low, high) = _width(looks) / _width(1) - 1, found
+    return Interval(value, low - more * (value - low), high + more * (high - value))  # never narrower, whatever the rounding
 
 
 @cache
