@@ -22,7 +22,7 @@ def draw_curves(history: Sequence[Record], path: Path, title: str) -> None:
     with style():
         figure, top = page(LEFT + 3 * (PANEL + GAP) - 0.65, HEIGHT + 0.6, title)
         first, second, third = (place(figure, LEFT + k * (PANEL + GAP), top + 0.15, PANEL, HEIGHT) for k in range(3))
-        best = min(history, key=lambda record: record["mse"])
+        best = min(history, key=lambda record: record.get("relative to guide", record["mse"]))
         _draw_training(first, history, best)
         _draw_horizons(second, history)
         _draw_worth(third, best)

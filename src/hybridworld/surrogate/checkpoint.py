@@ -78,11 +78,15 @@ class State:
         self.seconds += seconds
 
     def end_epoch(self, record: dict[str, Any], seconds: float) -> None:
-        """Note what was found; training is over after the last epoch, or when patience is."""
+        """Note what was found; training is over after the last epoch, or when patience is.
+
+        The best epoch has the lowest validation error, in the measure that training makes small.
+        """
         training = self.config.training
         self.history.append(record)
         self.seconds += seconds
-        if not self.best_epoch or record["mse"] < self.history[self.best_epoch - 1]["mse"]:
+        measure = "relative to guide" if training.weighting == "guide" else "mse"
+        if not self.best_epoch or record[measure] < self.history[self.best_epoch - 1][measure]:
             self.best_epoch = record["epoch"]
         self.finished = self.epoch >= training.epochs or self.epoch - self.best_epoch >= training.patience
         self.loss_sum, self.loss_steps, self.step_seconds = 0.0, 0, 0.0

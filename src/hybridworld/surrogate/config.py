@@ -29,7 +29,10 @@ class SurrogateConfig(Section):
     patch: int | None = Field(
         None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
     )
-    guide: bool = Field(False, description="leap: correct a run of the system's own solver on the latent grid")
+    guide: bool = Field(False, description="leap: correct a run of the system's own solver on a coarse grid")
+    guide_factor: int | None = Field(
+        None, ge=1, description="how many times coarser the guide's grid is than the state's; divides patch (default: patch)"
+    )
     guide_scheme: str | None = Field(None, description="one of the system's variants that the guide runs (default: its own)")
     guide_steps: int = Field(1, ge=1, description="solver frames of the guide per frame, for systems with a frame_step")
     variables: Literal["channels", "physical"] = Field(

@@ -1,4 +1,4 @@
-"""The guide of a network: the system's own solver on the network's latent grid."""
+"""The guide of a network: the system's own solver on a coarse grid."""
 
 from dataclasses import replace
 from math import ceil, floor
@@ -32,7 +32,7 @@ class Guide:
         self.factor, self.steps = factor, steps
 
     def __call__(self, states: np.ndarray, horizons: np.ndarray, params: np.ndarray | None) -> np.ndarray:
-        """States (batch, channels, *grid), horizons (batch,) in frames -> float32 (batch, channels, *latent grid)."""
+        """States (batch, channels, *grid), horizons (batch,) in frames -> float32 (batch, channels, *coarse grid)."""
         now = coarsen(self.environment.spec, states, self.factor)
         then = np.empty(now.shape, np.float32)
         for horizon in np.unique(horizons):

@@ -2,15 +2,17 @@
 
     answer = I(then) + gate * (z - I(now)) + correction * unit           I: interpolation to the cells of the state
 
-z is the state, `now` its average on the latent grid, `then` what the coarse run makes of it; unit is the root mean square of
-then - now, one number per sample. The network gives the correction, and how far the gate is from 0.1 / (0.1 + unit): where the
+z is the state, `now` its average on the guide's grid, `then` what the coarse run makes of it; unit is the root mean square of
+then - now, one number per sample. The guide's grid is `factor` times coarser than the state's: the latent grid, or a finer one
+whose cells are gathered into latent cells. The network gives the correction, and how far the gate is from 0.1 / (0.1 + unit): where the
 coarse run changes little, the details of the state remain.
 """
 
 import torch
 from torch import Tensor, nn
 
-from hybridworld.surrogate.leap import Leap, interpolated
+from hybridworld.errors import InvalidInput
+from hybridworld.surrogate.leap import Leap, gathered, interpolated
 
 SMALLEST = 1e-2
 """The unit of the correction where the coarse run changes nothing."""
@@ -22,11 +24,21 @@ LITTLE = 0.1
 class GuidedLeap(nn.Module):
     """A pure function of tensors: the guide itself is run elsewhere."""
 
-    def __init__(self, channels: int, boundaries: tuple[str, ...], condition: int, width: int = 96, patch: int = 4) -> None:
+    def __init__(
+        self,
+        channels: int,
+        boundaries: tuple[str, ...],
+        condition: int,
+        width: int = 96,
+        patch: int = 4,
+        factor: int | None = None,
+    ) -> None:
         super().__init__()
-        self.net = Leap(
-            2 * channels, boundaries, condition, width, patch, answers=2 * channels, latent=2 * channels, beside=channels
-        )
+        self.factor = patch if factor is None else factor
+        if patch % self.factor:
+            raise InvalidInput(f"surrogate.guide_factor is {factor}: it must divide the patch of {patch} cells.")
+        latent = 2 * channels * (patch // self.factor) ** len(boundaries)
+        self.net = Leap(2 * channels, boundaries, condition, width, patch, 2 * channels, latent, beside=channels)
 
     @property
     def last(self) -> nn.Module:
@@ -34,17 +46,19 @@ class GuidedLeap(nn.Module):
         return self.net.last
 
     def base(self, coarse: Tensor) -> Tensor:
-        """A field on the latent grid, interpolated to the cells of the state."""
-        return interpolated(coarse, self.net.patch, self.net.boundaries)
+        """A field on the guide's grid, interpolated to the cells of the state."""
+        return interpolated(coarse, self.factor, self.net.boundaries)
 
     def forward(self, z: Tensor, now: Tensor, then: Tensor, condition: Tensor) -> Tensor:
-        """z (batch, channels, *grid), now and then (batch, channels, *latent grid), condition (batch, size) -> like z."""
+        """z (batch, channels, *grid), now and then (batch, channels, *the guide's grid), condition (batch, size) -> like z."""
         squares = (then - now).square().flatten(1).mean(dim=1) + TINY  # at zero a root has no gradient
         change = squares.sqrt().reshape(-1, *[1] * (z.dim() - 1))
         unit = change + SMALLEST
-        start, end = self.base(torch.cat([now, then], dim=1)).chunk(2, dim=1)
+        coarse = torch.cat([now, then], dim=1)
+        start, end = self.base(coarse).chunk(2, dim=1)
         detail = z - start
-        answer = self.net(torch.cat([z, asinh(detail / unit)], dim=1), condition, torch.cat([now, then], dim=1), end)
+        latent = gathered(coarse, self.net.patch // self.factor)
+        answer = self.net(torch.cat([z, asinh(detail / unit)], dim=1), condition, latent, end)
         gate, correction = answer.chunk(2, dim=1)
         return end + (LITTLE / (LITTLE + change) + gate) * detail + unit * correction
 

@@ -76,13 +76,8 @@ class Objective(nn.Module):
     def _relative_to_guide(
         self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None
     ) -> Tensor:
-        """Square error in deviations over that of the guide, so that no kind of state outweighs the others."""
-        net = self.surrogate
-        guide = net.ask_guide(states, horizons, params) if guide is None else guide
-        answers = net.correct(net.normalise(states), states, guide, horizons, params)
-        coarse, target = net.backbone.base(net.normalise(guide)), net.standardise(futures)
-        own, found = (squared(net.in_deviations(each) - target) for each in (coarse, answers))
-        return (found / (own + GUIDE_FLOOR)).mean()
+        """Mean over the batch of the errors relative to the guide's, so that no kind of state outweighs the others."""
+        return relative_to_guide(self.surrogate, states, horizons, params, futures, guide).mean()
 
     def _weights(self, horizons: Tensor) -> Tensor:
         """One per sample: 1, or what makes "no change" about equally wrong at every horizon."""
@@ -122,6 +117,17 @@ class Objective(nn.Module):
         return torch.as_tensor(
             np.stack(answers) if answers else np.empty(shape), dtype=states.dtype, device=states.device
         ), found
+
+
+def relative_to_guide(
+    net: Surrogate, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None = None
+) -> Tensor:
+    """Per sample: square error in deviations over that of the guide, whose answers are `guide` if they are known already."""
+    guide = net.ask_guide(states, horizons, params) if guide is None else guide
+    answers = net.correct(net.normalise(states), states, guide, horizons, params)
+    coarse, target = net.backbone.base(net.normalise(guide)), net.standardise(futures)
+    own, found = (squared(net.in_deviations(each) - target) for each in (coarse, answers))
+    return found / (own + GUIDE_FLOOR)
 
 
 def squared(errors: Tensor) -> Tensor:

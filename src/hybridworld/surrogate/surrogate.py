@@ -66,15 +66,17 @@ class Surrogate(nn.Module):
         if config.backbone == "leap":
             options["patch"] = config.patch or default_patch(spec.grid)
         self.guide: Guide | None = None
-        self.backbone: Any = (GuidedLeap if config.guide else make)(len(spec.channels), boundaries, CONDITION, **options)
+        if config.guide:
+            make, options["factor"] = GuidedLeap, config.guide_factor
+        self.backbone: Any = make(len(spec.channels), boundaries, CONDITION, **options)
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():
                 nn.init.zeros_(parameter)
 
     def attach_guide(self, environment: Environment) -> None:
-        """Let a guided surrogate run the solver of its system on its latent grid."""
+        """Let a guided surrogate run the solver of its system on a coarse grid."""
         fitted = environment.fitted(self.spec, f"The guided model of {self.spec.name}")
-        self.guide = Guide(fitted, self.backbone.net.patch, self.config.guide_steps, self.config.guide_scheme)
+        self.guide = Guide(fitted, self.backbone.factor, self.config.guide_steps, self.config.guide_scheme)
 
     def forward(
         self, states: Tensor, horizons: Tensor | float, params: Tensor | None = None, then: Tensor | None = None
@@ -126,7 +128,7 @@ class Surrogate(nn.Module):
 
     def correct(self, z: Tensor, states: Tensor, then: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
         """What a guided network makes of the guide's answer `then`: tensors in, normalised states out, ready for export."""
-        now = self.normalise(averaged(states, self.backbone.net.patch))
+        now = self.normalise(averaged(states, self.backbone.factor))
         condition = self.conditioning(horizons, self.conditions(z, params))
         return self.backbone(z, now, self.normalise(then), condition)
 

@@ -30,10 +30,10 @@ from hybridworld.surrogate.checkpoint import Checkpoints, Interrupts, State
 from hybridworld.surrogate.config import Config, TrainingConfig
 from hybridworld.surrogate.horizons import drawn_horizons
 from hybridworld.surrogate.normalisation import measure
-from hybridworld.surrogate.objective import Objective, Solve
+from hybridworld.surrogate.objective import Objective, Solve, relative_to_guide
 from hybridworld.surrogate.parallel import Team, team
 from hybridworld.surrogate.surrogate import Surrogate
-from hybridworld.surrogate.validation import scores, scores_of_no_change, to_tensors
+from hybridworld.surrogate.validation import in_pieces, scores, scores_of_no_change, to_tensors
 
 MODEL, METRICS = "model.safetensors", "metrics.jsonl"
 PROBE_EVERY = 5  # epochs
@@ -177,6 +177,8 @@ def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Pat
         "mse": sum(score.mse for score in found.values()) / len(found),
         "horizons": {h: asdict(score) | {"no_change": state.no_change[h]} for h, score in found.items()},
     }
+    if training.weighting == "guide":
+        record["relative to guide"] = mean_relative_to_guide(judged, checks)
     if state.unsolved:
         record["unsolved"] = state.unsolved
     if watch.probe and (state.epoch % PROBE_EVERY == 0 or state.epoch == training.epochs):
@@ -189,6 +191,13 @@ def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Pat
     with (folder / METRICS).open("a") as file:
         file.write(json.dumps(record) + "\n")
     watch.on_epoch(state, record)
+
+
+def mean_relative_to_guide(surrogate: Surrogate, checks: Mapping[int, Batch]) -> float:
+    """Mean over the validation pairs of the square error over the guide's: what a guided training makes small."""
+    with torch.no_grad():
+        pieces = (piece for batch in checks.values() for piece in in_pieces(batch, surrogate.mean.device))
+        return float(torch.cat([relative_to_guide(surrogate, *piece) for piece in pieces]).mean())
 
 
 def best_bundle(task: Task, state: State) -> Bundle:
