@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridworld.evaluate.intervals import Interval
+from hybridworld.bench.intervals import Interval
 from hybridworld.reproduce.decisions import counted, lies, part, together
 from hybridworld.reproduce.intervals import (
     auroc_of_labels,

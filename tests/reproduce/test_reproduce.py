@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from hybridworld.app.cli import app
 from hybridworld.app.reproduction import parse_models, parse_scales
+from hybridworld.bench.intervals import Interval
 from hybridworld.errors import InvalidInput
-from hybridworld.evaluate.intervals import Interval
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.reproduce import paper, rules

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 from scipy.stats import norm
 
-from hybridworld.evaluate.intervals import LOG, Interval, mean_interval, ratio_interval
-from hybridworld.evaluate.metrics import auroc_interval, cut_interval
+from hybridworld.bench.intervals import LOG, Interval, mean_interval, ratio_interval
+from hybridworld.bench.metrics import auroc_interval, cut_interval
 from hybridworld.reproduce import paper, rules
 from hybridworld.reproduce.intervals import (
     auroc_of_labels,

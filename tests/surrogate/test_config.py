@@ -34,7 +34,8 @@ def test_the_preset_paper_is_the_papers_table(name):
         assert getattr(config.training, key) == value, key
     assert config.surrogate.model_dump() == {
         "backbone": "mlp" if name == "ball3d" else "unet", "width": None, "params": False, "residual": "scaled",
-            "patch": None, "guide": False, "guide_factor": None, "guide_scheme": None, "guide_steps": 1, "variables": "channels",
+            "patch": None, "guide": False, "guide_factor": None, "guide_scheme": None, "guide_steps": 1,
+            "variables": "channels",
     }  # fmt: skip
     assert configure(environment.spec, presets=environment.presets) == config  # it is the default
 

@@ -60,7 +60,7 @@ def show_dataset(root: Path, as_json: bool, pictures: Path | None) -> None:
     if as_json:
         print(json.dumps(describe(dataset, manifest), indent=2))
         return
-    from hybridworld.evaluate.pictures import draw_trajectory
+    from hybridworld.figures.trajectories import draw_trajectory
 
     console = Console(highlight=False)
     grid = " x ".join(map(str, spec.grid)) if spec.grid else "state vector"

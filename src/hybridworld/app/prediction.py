@@ -265,7 +265,7 @@ def write_forecasts(
 
 def draw(path: Path, model: HybridModel, question: Question, answer: Answer, request: Request) -> None:
     """The paper's panels: input, true future, surrogate, error map, true error; as many of them as are known."""
-    from hybridworld.evaluate.proofs import Proof, draw_proofs
+    from hybridworld.figures.forecasts import Proof, draw_proofs
 
     forecast, truth = answer.forecast, answer.truth
     error = None if truth is None or forecast.error_map is None else model.error_maps(answer.surrogate, truth)

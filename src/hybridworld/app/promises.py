@@ -7,10 +7,10 @@ import numpy as np
 from hybridworld.app.models import load_model
 from hybridworld.app.progress import progress_bar
 from hybridworld.app.tables import Rows, publish_sections
+from hybridworld.bench.promises import WINDOWS, Promises, band, keep_promises
 from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
 from hybridworld.deploy.load import solver_of
 from hybridworld.errors import InvalidInput
-from hybridworld.evaluate.promises import WINDOWS, Promises, band, keep_promises
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.horizons import calibrated_horizons
 

@@ -26,7 +26,7 @@ class Simulation:
 
 def simulate_to_files(environment: Environment, split: str, seed: int, frames: int | None, out: Path, gif: bool) -> Simulation:
     """Run the reference solver on trajectory `seed` of a split, and write it below `out`."""
-    from hybridworld.evaluate.pictures import animate_trajectory, draw_trajectory
+    from hybridworld.figures.trajectories import animate_trajectory, draw_trajectory
 
     spec = environment.spec
     frames = spec.frames - 1 if frames is None else frames

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from hybridworld.app.progress import progress_bar, stderr
 from hybridworld.app.tables import publish
 from hybridworld.app.words import size_in_words, time_in_words
-from hybridworld.evaluate.bench_data import DataTiming, time_data
-from hybridworld.evaluate.bench_solvers import SolverTiming, ticks, time_solver
+from hybridworld.bench.data import DataTiming, time_data
+from hybridworld.bench.solvers import SolverTiming, ticks, time_solver
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_count
 
 if TYPE_CHECKING:
-    from hybridworld.evaluate.bench_train import TrainTiming
+    from hybridworld.bench.training import TrainTiming
 
 SOLVER_HEADERS = ("system", "batch", "NumPy", "compiled", "gain", "float32", "gain", "difference", "warm-up")
 DATA_HEADERS = (
@@ -113,7 +113,7 @@ def show_train(
     environments: list[Environment], seconds: float, steps: int | None, compiled: bool, as_json: bool, out: Path | None
 ) -> None:
     """Measure, then print a table, or one JSON object: system -> rates of training."""
-    from hybridworld.evaluate.bench_train import time_training  # torch, for which no other table should wait
+    from hybridworld.bench.training import time_training  # torch, for which no other table should wait
 
     timings: dict[str, TrainTiming] = {}
     with stderr.status("") as status:

@@ -174,7 +174,9 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
     """Tell each of them."""
 
     def probe(surrogate: Surrogate, pairs: Mapping[int, Batch]) -> dict[int, float]:
-        from hybridworld.evaluate.probe import auroc_of_error_map  # takes seconds, which are not missed at the end of an epoch
+        from hybridworld.bench.map_quality import (
+            auroc_of_error_map,  # takes seconds, which are not missed at the end of an epoch
+        )
 
         return auroc_of_error_map(surrogate, pairs)
 
@@ -201,7 +203,7 @@ def say_where_it_stopped(display: Display) -> None:
 
 def finish(state: State, folder: Path, title: str, was_finished: bool) -> None:
     """Draw the curves and print the scores of the best model."""
-    from hybridworld.evaluate.curves import draw_curves
+    from hybridworld.figures.learning_curves import draw_curves
 
     best, epochs = state.history[state.best_epoch - 1], state.config.training.epochs
     ended = f"{len(state.history)} of {epochs} epochs in {time_in_words(state.seconds)}"

@@ -9,10 +9,10 @@ from hybridworld.app.models import load_hybrid, load_model
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.app.words import time_in_words
+from hybridworld.bench.worth.contenders import draw_starts, methods_for
+from hybridworld.bench.worth.measure import REPEATS, Row, deviations, measure
+from hybridworld.bench.worth.verdict import HOW, digits, gain_of, price, verdict
 from hybridworld.data.provenance import provenance
-from hybridworld.evaluate.worth.contenders import draw_starts, methods_for
-from hybridworld.evaluate.worth.measure import REPEATS, Row, deviations, measure
-from hybridworld.evaluate.worth.verdict import HOW, digits, gain_of, price, verdict
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 
@@ -24,7 +24,7 @@ def report_worth(
     as_json: bool, out: Path | None,
 ) -> None:  # fmt: skip
     """Measure, draw and publish; without a model, what a surrogate would have to beat."""
-    from hybridworld.evaluate.worth.frontier import draw_frontier  # the plotting library
+    from hybridworld.bench.worth.frontier import draw_frontier  # the plotting library
 
     hybrid = load_hybrid(model, environment, backbone) if model else None
     if hybrid is not None:

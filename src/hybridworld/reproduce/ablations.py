@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from hybridworld.bench.intervals import mean_interval
 from hybridworld.data.pairs import Batch
-from hybridworld.evaluate.intervals import mean_interval
 from hybridworld.reproduce.intervals import bare, geometric_mean, mean_of, over_runs, ratio_over_runs
 from hybridworld.reproduce.ranking import auroc_of
 from hybridworld.reproduce.rows import Row

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from hybridworld.bench.intervals import LOG, mean_interval, ratio_interval
+from hybridworld.bench.worth.contenders import Starts
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.errors import HybridWorldError
-from hybridworld.evaluate.intervals import LOG, mean_interval, ratio_interval
-from hybridworld.evaluate.worth.contenders import Starts
 from hybridworld.reproduce import paper
 from hybridworld.reproduce.intervals import auroc_of_labels, share_of
 from hybridworld.reproduce.rows import Row

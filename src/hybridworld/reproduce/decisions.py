@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from hybridworld.evaluate.intervals import Interval
+from hybridworld.bench.intervals import Interval
 from hybridworld.reproduce.intervals import widened
 from hybridworld.reproduce.rows import Missing
 

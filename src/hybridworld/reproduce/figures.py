@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from hybridworld.evaluate.panels import COMPONENTS, INK, MUTED, page, place, style
+from hybridworld.figures.style import COMPONENTS, INK, MUTED, page, place, style
 from hybridworld.reproduce.entries import Entry, Figure
 from hybridworld.reproduce.rows import Row, chosen
 from hybridworld.reproduce.rules import COMPILED, MODE_1, MODE_2, ORACLE, RANDOM, TWIN

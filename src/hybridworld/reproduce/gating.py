@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from hybridworld.evaluate.intervals import Interval, mean_interval, share_interval
-from hybridworld.evaluate.metrics import cut_interval
-from hybridworld.evaluate.worth.contenders import Method, Starts, has_twin, solver_answer, surrogate_answer, twin_answer
-from hybridworld.evaluate.worth.measure import look_at, times_alone
+from hybridworld.bench.intervals import Interval, mean_interval, share_interval
+from hybridworld.bench.metrics import cut_interval
+from hybridworld.bench.worth.contenders import Method, Starts, has_twin, solver_answer, surrogate_answer, twin_answer
+from hybridworld.bench.worth.measure import look_at, times_alone
 from hybridworld.reproduce import paper
 from hybridworld.reproduce.intervals import bare, cut_from, geometric_mean, ratio_over_runs, sum_of
 from hybridworld.reproduce.ranking import auroc_of

@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 from scipy.stats import beta, chi2, norm, rankdata, t
 
-from hybridworld.evaluate.intervals import Interval, bootstrap_weights, ratio_interval
-from hybridworld.evaluate.metrics import weighted_auroc
+from hybridworld.bench.intervals import Interval, bootstrap_weights, ratio_interval
+from hybridworld.bench.metrics import weighted_auroc
 
 LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2

@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 import torch
 
+from hybridworld.bench.intervals import Interval, mean_interval
+from hybridworld.bench.metrics import aurc, auroc_at_tolerance, auroc_interval, excess_aurc
+from hybridworld.bench.trust import signal_makers
 from hybridworld.data.pairs import Batch, Pairs
 from hybridworld.errors import HybridWorldError
-from hybridworld.evaluate.bench_trust import signal_makers
-from hybridworld.evaluate.intervals import Interval, mean_interval
-from hybridworld.evaluate.metrics import aurc, auroc_at_tolerance, auroc_interval, excess_aurc
 from hybridworld.reproduce import paper
 from hybridworld.reproduce.intervals import bare, deviation_of, geometric_mean, mean_auroc_lead, over_runs
 from hybridworld.reproduce.rows import Row
@@ -25,7 +25,7 @@ TOLERANCE = 0.1
 """An absolute error, in deviations, above which an answer counts as wrong."""
 ENSEMBLE = "ensemble"
 BESIDE = ("symmetries", "input amplitude", "density guard")
-"""Signals beyond the paper's, as far as `bench_trust.signal_makers` has them."""
+"""Signals beyond the paper's, as far as `bench.trust.signal_makers` has them."""
 OF_VECTORS = (f"{STEP} + symmetries", "many splits", "many splits + symmetries")
 """Up to eleven passes, so they are measured where these are cheap."""
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hybridworld.bench.intervals import Interval
 from hybridworld.data.provenance import footnote
-from hybridworld.evaluate.intervals import Interval
 from hybridworld.reproduce import paper
 from hybridworld.reproduce.claims import claims_of
 from hybridworld.reproduce.entries import Entry

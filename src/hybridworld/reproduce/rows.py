@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from hybridworld.evaluate.intervals import Interval
+from hybridworld.bench.intervals import Interval
 
 Quantity = Literal[
     "auroc", "auroc within kinds", "auroc at a tolerance", "aurc", "excess aurc", "deviation of the auroc",

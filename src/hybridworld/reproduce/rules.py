@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from hybridworld.evaluate.intervals import Interval
+from hybridworld.bench.intervals import Interval
 from hybridworld.reproduce import paper
 from hybridworld.reproduce.decisions import Part, Status, counted, in_words, lies, part, span
 from hybridworld.reproduce.intervals import difference, mean_of, median_of, over_runs, ratio, sum_of, widened

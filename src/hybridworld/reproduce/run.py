@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from shutil import copyfile
 
-from hybridworld.evaluate.proofs import draw_proofs
+from hybridworld.figures.forecasts import draw_proofs
 from hybridworld.reproduce.entries import Entry
 from hybridworld.reproduce.figures import draw_entry
 from hybridworld.reproduce.report import claims_page, results_page

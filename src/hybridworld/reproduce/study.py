@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from hybridworld.bench.metrics import relative_errors
 from hybridworld.data.atomic import write_atomically
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import CALIBRATING, Solved, Supplied, fresh_pairs, numbers_in_share
@@ -25,7 +26,6 @@ from hybridworld.data.plan import Plan
 from hybridworld.data.provenance import provenance
 from hybridworld.data.stream import Stream
 from hybridworld.deploy.hybrid import HybridModel
-from hybridworld.evaluate.metrics import relative_errors
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec_text import spec_to_text
 from hybridworld.physics.threads import thread_count

@@ -7,9 +7,9 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
+from hybridworld.bench.intervals import Interval, mean_interval
 from hybridworld.data.pairs import Batch
-from hybridworld.evaluate.intervals import Interval, mean_interval
-from hybridworld.evaluate.proofs import Proof
+from hybridworld.figures.forecasts import Proof
 from hybridworld.reproduce.intervals import bare, correlation_of
 from hybridworld.reproduce.rows import Quantity, Row
 from hybridworld.reproduce.rules import MAP, STEEPNESS

@@ -4,8 +4,8 @@
 
 z is the state, `now` its average on the guide's grid, `then` what the coarse run makes of it; unit is the root mean square of
 then - now, one number per sample. The guide's grid is `factor` times coarser than the state's: the latent grid, or a finer one
-whose cells are gathered into latent cells. The network gives the correction, and how far the gate is from 0.1 / (0.1 + unit): where the
-coarse run changes little, the details of the state remain.
+whose cells are gathered into latent cells. The network gives the correction, and how far the gate is from 0.1 / (0.1 + unit):
+where the coarse run changes little, the details of the state remain.
 """
 
 import torch
@@ -31,13 +31,13 @@ class GuidedLeap(nn.Module):
         condition: int,
         width: int = 96,
         patch: int = 4,
-        factor: int | None = None,
+        factor: int = 4,
     ) -> None:
         super().__init__()
-        self.factor = patch if factor is None else factor
-        if patch % self.factor:
+        self.factor = factor
+        if patch % factor:
             raise InvalidInput(f"surrogate.guide_factor is {factor}: it must divide the patch of {patch} cells.")
-        latent = 2 * channels * (patch // self.factor) ** len(boundaries)
+        latent = 2 * channels * (patch // factor) ** len(boundaries)
         self.net = Leap(2 * channels, boundaries, condition, width, patch, 2 * channels, latent, beside=channels)
 
     @property

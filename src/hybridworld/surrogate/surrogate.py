@@ -67,7 +67,7 @@ class Surrogate(nn.Module):
             options["patch"] = config.patch or default_patch(spec.grid)
         self.guide: Guide | None = None
         if config.guide:
-            make, options["factor"] = GuidedLeap, config.guide_factor
+            make, options["factor"] = GuidedLeap, config.guide_factor or options["patch"]
         self.backbone: Any = make(len(spec.channels), boundaries, CONDITION, **options)
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():

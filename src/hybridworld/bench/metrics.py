@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from hybridworld.evaluate.intervals import LEVEL, LOGIT, Interval, ratio_interval, share_interval, sums_by_group
-from hybridworld.evaluate.intervals import bootstrap_weights as bootstrap_weights
-from hybridworld.evaluate.intervals import mean_interval as mean_interval
+from hybridworld.bench.intervals import LEVEL, LOGIT, Interval, ratio_interval, share_interval, sums_by_group
+from hybridworld.bench.intervals import bootstrap_weights as bootstrap_weights
+from hybridworld.bench.intervals import mean_interval as mean_interval
 from hybridworld.trust.calibration import flagged
 
 TINY = 1e-12

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
-from tests.evaluate.coverage_of_intervals import WORLDS, World, coverage, measured, table
+from tests.bench.coverage_of_intervals import WORLDS, World, coverage, measured, table
 
-from hybridworld.evaluate.intervals import Interval, mean_interval, ratio_interval, share_interval
-from hybridworld.evaluate.metrics import (
+from hybridworld.bench.intervals import Interval, mean_interval, ratio_interval, share_interval
+from hybridworld.bench.metrics import (
     auroc_interval,
     bootstrap_weights,
     cut_interval,

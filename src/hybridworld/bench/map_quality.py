@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from hybridworld.bench.metrics import auroc
 from hybridworld.data.pairs import Batch
-from hybridworld.evaluate.metrics import auroc
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.judge import judge
 from hybridworld.trust.step_doubling import StepDoubling

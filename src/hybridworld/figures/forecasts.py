@@ -17,7 +17,7 @@ from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from hybridworld.evaluate.panels import (
+from hybridworld.figures.style import (
     BAR,
     COMPONENTS,
     FAINT,
@@ -39,7 +39,7 @@ from hybridworld.evaluate.panels import (
     style,
     values_of,
 )  # fmt: skip
-from hybridworld.evaluate.pictures import drawn_of, position_of, sliced
+from hybridworld.figures.trajectories import drawn_of, position_of, sliced
 from hybridworld.physics.spec import StateSpec
 
 STATES = {"state": "input", "truth": "true future", "prediction": "surrogate"}

@@ -18,10 +18,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from hybridworld.data.evidence import VECTORS, Solved, evidence_pairs
-from hybridworld.data.pairs import Batch, Pairs
-from hybridworld.data.stream import Stream
-from hybridworld.evaluate.plain_loops import (
+from hybridworld.bench.plain_loops import (
     FEW,
     Loop,
     Tensors,
@@ -32,6 +29,9 @@ from hybridworld.evaluate.plain_loops import (
     take_turns,
     whole_batch,
 )
+from hybridworld.data.evidence import VECTORS, Solved, evidence_pairs
+from hybridworld.data.pairs import Batch, Pairs
+from hybridworld.data.stream import Stream
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate import checkpoint
 from hybridworld.surrogate.checkpoint import State

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridworld.bench.metrics import mean_interval
+from hybridworld.bench.worth.contenders import Known, Method, Starts
 from hybridworld.errors import HybridWorldError, InvalidInput
-from hybridworld.evaluate.metrics import mean_interval
-from hybridworld.evaluate.worth.contenders import Known, Method, Starts
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.grids import coarsen, refine
 

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 import hybridworld as hw
 from hybridworld.app.cli import app
+from hybridworld.bench.worth.contenders import draw_starts as draw
+from hybridworld.bench.worth.contenders import interpolated, interpolation, methods_for, rival_answer
+from hybridworld.bench.worth.frontier import draw_frontier, error_range
+from hybridworld.bench.worth.measure import Row, deviations, measure, refined, rmse
+from hybridworld.bench.worth.verdict import break_even, gain_of, generation_seconds, price, rival_of, standing, verdict
 from hybridworld.deploy.load import find_model
-from hybridworld.evaluate.worth.contenders import draw_starts as draw
-from hybridworld.evaluate.worth.contenders import interpolated, interpolation, methods_for, rival_answer
-from hybridworld.evaluate.worth.frontier import draw_frontier, error_range
-from hybridworld.evaluate.worth.measure import Row, deviations, measure, refined, rmse
-from hybridworld.evaluate.worth.verdict import break_even, gain_of, generation_seconds, price, rival_of, standing, verdict
 from hybridworld.physics.grids import coarsen, refine
 from hybridworld.surrogate.bundle import load_bundle
 
@@ -201,7 +201,7 @@ def test_a_method_that_fails_is_left_out_with_its_reason():
 
 def test_slow_methods_are_measured_on_fewer_states(monkeypatch):
     for budget in ("BUDGET", "PATIENCE"):
-        monkeypatch.setattr(f"hybridworld.evaluate.worth.measure.{budget}", 0.0)
+        monkeypatch.setattr(f"hybridworld.bench.worth.measure.{budget}", 0.0)
     starts = draw_starts(SMALL, "test", 3, 4)
     rows, left_out = measure(SMALL, starts, 4, methods_for(SMALL))
     assert {row.states for row in rows} == {1} and len(rows) == 31 and not left_out

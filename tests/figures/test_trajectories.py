@@ -9,8 +9,8 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from PIL import Image
 
-from hybridworld.evaluate import panels, pictures
-from hybridworld.evaluate.pictures import animate_trajectory, draw_trajectory, scale_of
+from hybridworld.figures import style, trajectories
+from hybridworld.figures.trajectories import animate_trajectory, draw_trajectory, scale_of
 from hybridworld.physics.spec import Axis, Field, StateSpec
 
 X, Y, Z = Axis("x", 0.0, 2.0, "periodic"), Axis("y", -1.0, 1.0, "open"), Axis("z", 0.0, 1.0, "wall")
@@ -47,7 +47,7 @@ def test_every_kind_has_a_page(kind, tmp_path):
 @pytest.mark.parametrize("kind", ["line", "plane", "ball"])
 def test_the_beginning_alone_is_a_page(kind):
     spec = SPECS[kind]
-    page = pictures._field_page if spec.grid else pictures._vector_page
+    page = trajectories._field_page if spec.grid else trajectories._vector_page
     assert page(spec, make_states(spec, frames=1), "Title").axes
 
 
@@ -56,14 +56,14 @@ def test_every_kind_has_a_film(kind, tmp_path):
     spec, heard = SPECS[kind], []
     animate_trajectory(spec, make_states(spec, frames=3), "Title", tmp_path / "film.gif", lambda *done: heard.append(done))
     with Image.open(tmp_path / "film.gif") as film:
-        assert (film.format, film.n_frames, film.info["loop"], film.info["duration"]) == ("GIF", 3, 0, pictures.FILM_STEP)
+        assert (film.format, film.n_frames, film.info["loop"], film.info["duration"]) == ("GIF", 3, 0, trajectories.FILM_STEP)
         assert film.convert("RGB").getpixel((1, 1)) == (255, 255, 255)
         assert max(film.size) >= 400
     assert heard == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_long_films_are_thinned_from_first_to_last():
-    shown = pictures.spread(201, pictures.FILM_FRAMES)
+    shown = trajectories.spread(201, trajectories.FILM_FRAMES)
     assert len(set(shown)) == 100
     assert (shown[0], shown[-1]) == (0, 200)
     assert set(np.diff(shown)) <= {2, 3}
@@ -81,7 +81,7 @@ def test_bad_numbers_are_drawn_around(tmp_path):
 
 def test_x_points_right_and_y_up():
     values = np.arange(6.0).reshape(3, 2)
-    image = pictures.draw_field(Figure().add_subplot(), (X, Y), values, scale_of(values))
+    image = trajectories.draw_field(Figure().add_subplot(), (X, Y), values, scale_of(values))
     assert np.array_equal(image.get_array(), values.T)
     assert image.origin == "lower"
     assert tuple(image.get_extent()) == (0.0, 2.0, -1.0, 1.0)
@@ -90,14 +90,14 @@ def test_x_points_right_and_y_up():
 def test_the_field_to_draw_comes_first_and_a_vector_is_its_magnitude():
     spec = replace(SPECS["plane"], draw="flow_y")
     states = make_states(spec)
-    first, *_ = pictures._field_page(spec, states, "Title").axes
+    first, *_ = trajectories._field_page(spec, states, "Title").axes
     assert np.allclose(first.images[0].get_array(), np.hypot(states[0, 1], states[0, 2]).T)
 
 
 def test_a_volume_is_cut_in_the_middle():
     spec = SPECS["volume"]
     states = make_states(spec)
-    cut, title = pictures.sliced(spec, states, "Title")
+    cut, title = trajectories.sliced(spec, states, "Title")
     assert np.array_equal(cut, states[..., 2])
     assert title == "Title\nslice at z = 0.625"
 
@@ -114,16 +114,16 @@ def test_a_peak_does_not_hide_the_rest():
 
 def test_both_signs_get_diverging_colours_around_zero():
     scale = scale_of(np.array([-1.0, 3.0]))
-    assert (scale.cmap, scale.norm.vmin, scale.norm.vmax) == (panels.DIVERGING, -3, 3)
+    assert (scale.cmap, scale.norm.vmin, scale.norm.vmax) == (style.DIVERGING, -3, 3)
 
 
 def test_only_a_length_in_three_dimensions_is_a_position():
-    assert pictures.position_of(SPECS["ball"]) == PLACE
-    assert [kind for kind, spec in SPECS.items() if pictures.position_of(spec)] == ["ball"]
+    assert trajectories.position_of(SPECS["ball"]) == PLACE
+    assert [kind for kind, spec in SPECS.items() if trajectories.position_of(spec)] == ["ball"]
 
 
 def test_the_style_leaves_no_trace():
     before = dict(matplotlib.rcParams)
-    with pictures.style():
+    with trajectories.style():
         assert dict(matplotlib.rcParams) != before
     assert dict(matplotlib.rcParams) == before

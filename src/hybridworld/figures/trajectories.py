@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import offset_copy
 from PIL import Image
 
-from hybridworld.evaluate.panels import (
+from hybridworld.figures.style import (
     BAR,
     COLUMNS,
     COMPONENTS,

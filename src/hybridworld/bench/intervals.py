@@ -2,7 +2,7 @@
 
 The plain percentile bootstrap is too narrow for few trajectories and skewed errors. Here a standard error comes from the
 sums per trajectory, on a scale on which the estimate is nearly normal (log for means, logit for shares), and the quantile is
-that of Student's t or of the studentised bootstrap, whichever is larger. `tests/evaluate/coverage_of_intervals.py` simulates
+that of Student's t or of the studentised bootstrap, whichever is larger. `tests/bench/coverage_of_intervals.py` simulates
 how often these intervals hold the true value.
 """
 

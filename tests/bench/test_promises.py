@@ -6,8 +6,8 @@ from scipy.stats import betabinom
 from tests.deploy.fakes import seeded
 from tests.surrogate.flows import OSCILLATOR, Oscillator
 
+from hybridworld.bench.promises import APART, band, keep_promises
 from hybridworld.errors import InvalidInput
-from hybridworld.evaluate.promises import APART, band, keep_promises
 
 
 class Shifted(Oscillator):

@@ -1,13 +1,13 @@
 """How often do 95 % intervals hold the true value? Simulated errors are lognormal, one or several answers per trajectory.
 
-`python -m tests.evaluate.coverage_of_intervals` prints the table of docs/trust.md.
+`python -m tests.bench.coverage_of_intervals` prints the table of docs/trust.md.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from hybridworld.evaluate.metrics import auroc, auroc_interval, cut_above, cut_interval, cut_matched, frozen_cut, mean_interval
+from hybridworld.bench.metrics import auroc, auroc_interval, cut_above, cut_interval, cut_matched, frozen_cut, mean_interval
 
 SIZES = (24, 100, 1000)
 MANY = 400_000

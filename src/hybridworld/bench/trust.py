@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from hybridworld.bench.metrics import Interval, auroc_interval, cut_interval, cut_matched, cut_random, error_left, frozen_cut
 from hybridworld.data.dataset import Dataset, Split
 from hybridworld.data.pairs import Batch, Pairs
 from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
-from hybridworld.evaluate.metrics import Interval, auroc_interval, cut_interval, cut_matched, cut_random, error_left, frozen_cut
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import validation_pairs

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
 
-from hybridworld.evaluate.metrics import (
+from hybridworld.bench.metrics import (
     aurc,
     auroc,
     auroc_at_tolerance,

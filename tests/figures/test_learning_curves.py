@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from hybridworld.evaluate.curves import apart, draw_curves
+from hybridworld.figures.learning_curves import apart, draw_curves
 
 
 def records(epochs, horizons=(1, 2, 4, 8, 16, 32, 64)):

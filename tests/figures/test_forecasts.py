@@ -7,8 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from hybridworld.evaluate import proofs
-from hybridworld.evaluate.proofs import Proof, draw_proofs
+from hybridworld.figures import forecasts
+from hybridworld.figures.forecasts import Proof, draw_proofs
 from hybridworld.physics.spec import Axis, Field, StateSpec
 
 X, Y, Z = Axis("x", 0.0, 2.0, "periodic"), Axis("y", -1.0, 1.0, "open"), Axis("z", 0.0, 1.0, "wall")
@@ -114,7 +114,7 @@ def test_balls_are_recoloured_where_they_are_forecast(draw):
     discs = {heading: panels(figure, heading).collections[-1] for heading in ("input", "error map", "true error")}
     paths = [[path.vertices for path in each.get_paths()] for each in discs.values()]
     assert all(np.array_equal(a, b) for other in paths for a, b in zip(paths[0], other, strict=True))
-    assert np.allclose(discs["input"].get_facecolor(), proofs._identity(2)[::-1])
+    assert np.allclose(discs["input"].get_facecolor(), forecasts._identity(2)[::-1])
     far, near = discs["error map"].get_facecolor()
     assert np.allclose(far, discs["true error"].get_facecolor()[1])  # both 1, on one scale
     assert not np.allclose(far, near)

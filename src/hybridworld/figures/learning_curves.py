@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from hybridworld.evaluate.panels import COMPONENTS, FAINT, MUTED, TIME, page, place, style
+from hybridworld.figures.style import COMPONENTS, FAINT, MUTED, TIME, page, place, style
 
 PANEL, HEIGHT, LEFT, GAP = 2.6, 2.5, 0.65, 0.95  # inches; the gap holds the names of lines and the numbers of the next panel
 NAME = 0.055  # of a panel's height: what the name of a line needs to be read

@@ -118,7 +118,7 @@ def unet_rate(environment: Environment) -> float | None:
     if len(environment.spec.grid) != 2:
         return None
     # Not above: processes whose memory is measured import this file, and torch would leave them memory to use again.
-    from hybridworld.evaluate.plain_loops import network_rate
+    from hybridworld.bench.plain_loops import network_rate
 
     return network_rate(environment)
 

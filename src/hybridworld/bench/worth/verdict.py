@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from hybridworld.evaluate.worth.measure import Row
+from hybridworld.bench.worth.measure import Row
 from hybridworld.physics.spec import StateSpec
 
 SAME, NEAR, IDLE = 1.05, 2.0, 0.8

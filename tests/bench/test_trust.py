@@ -10,12 +10,12 @@ from tests.surrogate.flows import RING, Ring, ones, tiny
 from typer.testing import CliRunner
 
 from hybridworld.app.cli import app
+from hybridworld.bench import trust as bench_trust
+from hybridworld.bench.trust import Cell, alarm_rate, coverages, false_alarm_rate, judge_cell, mode2_of
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.generate import generate
 from hybridworld.data.pairs import evaluation_pairs
 from hybridworld.data.plan import Plan
-from hybridworld.evaluate import bench_trust
-from hybridworld.evaluate.bench_trust import Cell, alarm_rate, coverages, false_alarm_rate, judge_cell, mode2_of
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust import fitted, novelty

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from hybridworld.bench import map_quality
+from hybridworld.bench.map_quality import auroc_of_error_map
 from hybridworld.data.pairs import Batch
-from hybridworld.evaluate import probe
-from hybridworld.evaluate.probe import auroc_of_error_map
 
 
 class Growing:
@@ -40,9 +40,9 @@ def test_it_is_about_cells_of_a_field_and_about_trajectories_of_a_vector(count, 
 
 
 def test_a_sample_of_many_cells_is_enough(monkeypatch):
-    monkeypatch.setattr(probe, "MOST", 20)
+    monkeypatch.setattr(map_quality, "MOST", 20)
     size = np.random.default_rng(0).uniform(1, 2, size=(1, 1, 8, 8)).astype(np.float32)
-    scores, errors = probe.scores_and_errors(Growing(size), still(1, 8, 8)[4])
+    scores, errors = map_quality.scores_and_errors(Growing(size), still(1, 8, 8)[4])
     assert 5 < len(scores) < 40 and np.allclose(errors, 2 * scores)
 
 

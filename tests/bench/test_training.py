@@ -6,9 +6,9 @@ from tests.app.test_cli import run
 from tests.data.decay import Decay
 
 from hybridworld.app.timing import train_cells
-from hybridworld.evaluate import plain_loops
-from hybridworld.evaluate.bench_train import time_training
-from hybridworld.evaluate.plain_loops import Loop, if_it_works, network_alone, network_rate, plain_step, prepare, whole_batch
+from hybridworld.bench import plain_loops
+from hybridworld.bench.plain_loops import Loop, if_it_works, network_alone, network_rate, plain_step, prepare, whole_batch
+from hybridworld.bench.training import time_training
 from hybridworld.surrogate import checkpoint
 from hybridworld.surrogate.config import configure
 from hybridworld.surrogate.normalisation import Normalisation

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedFormatter, FixedLocator, LogLocator, NullLocator
 from matplotlib.transforms import Bbox
 
-from hybridworld.evaluate.panels import COMPONENTS, FAINT, MUTED, WALLS, page, place, style
-from hybridworld.evaluate.worth.measure import Row
-from hybridworld.evaluate.worth.verdict import HOW, IDLE, Time, idle_error, rival_of, standing
+from hybridworld.bench.worth.measure import Row
+from hybridworld.bench.worth.verdict import HOW, IDLE, Time, idle_error, rival_of, standing
+from hybridworld.figures.style import COMPONENTS, FAINT, MUTED, WALLS, page, place, style
 
 PANEL, HEIGHT, LEFT, GAP, ROW = 4.1, 3.1, 0.75, 0.45, 4.0  # inches
 DEPTH = 1e-4

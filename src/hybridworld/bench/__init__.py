@@ -1,0 +1,1 @@
+"""Benchmarks: how fast, how exact, how trustworthy, and whether it is worth it."""

@@ -1,1 +1,0 @@
-"""What we claim: metrics, tables, figures, benchmarks."""

@@ -1,0 +1,1 @@
+"""Pictures: one look, trajectories, forecasts, learning curves."""
