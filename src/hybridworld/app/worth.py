@@ -11,7 +11,7 @@ from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.app.words import time_in_words
 from hybridworld.bench.worth.contenders import draw_starts, methods_for
 from hybridworld.bench.worth.measure import REPEATS, Row, deviations, measure
-from hybridworld.bench.worth.verdict import HOW, digits, gain_of, price, verdict
+from hybridworld.bench.worth.verdict import HOW, digits, gain_of, price, verdicts
 from hybridworld.data.provenance import provenance
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
@@ -52,7 +52,7 @@ def report_worth(
         "model": model,
         "rows": [row_content(row, rows) for row in rows],
         "break_even": price(spec, load_model(model, backbone).provenance, rows) if model else None,
-        "verdicts": [verdict(found, by) for found in by_horizon.values() for by in HOW],
+        "verdicts": [said for found in by_horizon.values() for said in verdicts(found)],
         "left_out": notes,
         "picture": str(picture),
         "provenance": provenance(),
@@ -86,7 +86,7 @@ def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]
     rows = [row for found in by_horizon.values() for row in found]
     sections: dict[str, Rows] = {}
     for horizon, found in by_horizon.items():
-        said = "\n".join(f"- {verdict(found, by)}" for by in HOW)
+        said = "\n".join(f"- {each}" for each in verdicts(found))
         sections[f"Horizon: {horizon} frames\n{said}"] = [HEADERS, *(cells_of(row, rows) for row in found)]
         kinds = sorted({kind for row in found for kind in row.by_kind})
         if len(kinds) > 1:

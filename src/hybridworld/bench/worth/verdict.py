@@ -26,6 +26,15 @@ def gain_of(row: Row, rows: Sequence[Row], by: Time) -> float | None:
     return None if rival is None else getattr(rival, by) / getattr(row, by)
 
 
+def verdicts(rows: Sequence[Row]) -> list[str]:
+    """Sentences about the rows of one horizon: against all solvers, and against those of the system's own scheme alone."""
+    own = [row for row in rows if not row.scheme]
+    found = [verdict(rows, by) for by in HOW]
+    if len(own) < len(rows):
+        found += [verdict(own, by).replace(":", ", against the system's own scheme alone:", 1) for by in HOW]
+    return found
+
+
 def verdict(rows: Sequence[Row], by: Time = "ms") -> str:
     """One sentence about the rows of one horizon: does the surrogate beat every solver that is as accurate as it is?"""
     head = f"h = {rows[0].horizon}, {HOW[by]}:"
