@@ -254,6 +254,9 @@ def evaluate(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Trained models (several: seeds of one).")],
     data: Annotated[Path, typer.Option(help="Folder of the dataset.")],
     split: Annotated[list[str] | None, typer.Option(help="Only this split (default: all but train and val).")] = None,
+    horizon: Annotated[
+        list[int] | None, typer.Option(min=1, help="Frames ahead (may be given several times; default: as the training lists).")
+    ] = None,
     count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
     backbone: BackboneOption = None,
     json: JsonOption = False,
@@ -262,7 +265,7 @@ def evaluate(
     """The error of trained models on trajectories they have not seen, per split and horizon."""
     from hybridworld.app.evaluation import evaluate_models
 
-    evaluate_models(models, backbone, data, split, count, as_json=json, out=out)
+    evaluate_models(models, backbone, data, split, horizon, count, as_json=json, out=out)
 
 
 @app.command(epilog="For example: hybridworld reproduce all --scale laptop --scale ball3d=paper")
