@@ -252,6 +252,15 @@ def test_a_model_is_judged_on_other_data_beside_no_change(streamed, balls):
     assert twice["val"]["8"]["mse"] == [alone["mse"][0]] * 2
 
 
+def test_a_model_is_judged_at_the_horizons_that_are_asked_for(streamed, balls):
+    model = streamed[0] / "model.safetensors"
+    asked = [part for h in (8, 3, 8) for part in ("--horizon", h)]
+    found = json.loads(evaluate(model, "--data", balls, "--split", "val", "--count", 32, "--json", *asked))
+    assert list(found["val"]) == ["3", "8"]
+    listed = json.loads(evaluate(model, "--data", balls, "--split", "val", "--count", 32, "--json"))
+    assert found["val"]["8"] == listed["val"]["8"]
+
+
 def test_several_models_are_seeds_of_one(streamed, balls, tmp_path):
     model, page = streamed[0] / "model.safetensors", tmp_path / "page.md"
     table = evaluate(model, model, "--data", balls, "--split", "val", "--count", 8, "--out", page)

@@ -37,6 +37,9 @@ BackboneOption = Annotated[
 ]
 SolverOption = Annotated[str | None, typer.Option("--system", help="The solver of a system of your own: file.py:Class.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+KeepOption = Annotated[float, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate.")]
+CoverageOption = Annotated[float, typer.Option(help="Share of the answers whose error shall stay below its bound.")]
+MarkdownOption = Annotated[Path | None, typer.Option("--out", help="Write what is printed as Markdown, with provenance.")]
 ResolvedOption = Annotated[
     int,
     typer.Option("--resolved", metavar="K", min=1, help="Reference on a grid K times finer, averaged to the cells."),
@@ -88,6 +91,11 @@ def chosen_system(argument: str | None, option: str | None, resolved: int = 1) -
         names = ", ".join(known_systems())
         raise InvalidInput(f"Name one system, as the argument or with --system: {names}, or path/to/file.py:Class.")
     return find_system(argument or option or "").resolved(resolved)
+
+
+def own_system(option: str | None) -> "Environment | None":
+    """The system that --system names, where a model may do without."""
+    return None if option is None else chosen_system(None, option)
 
 
 @app.command()
@@ -195,7 +203,7 @@ def predict(
     model: ModelArgument,
     horizon: Annotated[float, typer.Option(help="Frames ahead; in mode 1 any positive number.")] = 64,
     mode: Annotated[int, typer.Option(help="1: the surrogate alone. 2: the solver answers what the error map flags.")] = 2,
-    q: Annotated[float, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate.")] = 0.75,
+    q: KeepOption = 0.75,
     input: Annotated[
         Path | None, typer.Option(metavar="FILE", help="States: The Well's HDF5, or datasets `state` and `params`.")
     ] = None,
@@ -203,7 +211,7 @@ def predict(
     seed: Annotated[int, typer.Option(help="Without --input: the first trajectory of the split.")] = 0,
     count: Annotated[int, typer.Option(min=1, help="Without --input: how many trajectories.")] = 16,
     frame: Annotated[int, typer.Option(help="Frame of the trajectories to start from.")] = 0,
-    coverage: Annotated[float, typer.Option(help="Share of the answers whose error shall stay below its bound.")] = 0.9,
+    coverage: CoverageOption = 0.9,
     check: Annotated[bool, typer.Option("--check", help="Ask the solver about all of them, and show the true errors.")] = False,
     dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
     json: JsonOption = False,
@@ -215,8 +223,7 @@ def predict(
     from hybridworld.app.models import load_hybrid
     from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
 
-    own = chosen_system(None, system_option) if system_option else None
-    hybrid = load_hybrid(model, own, backbone, dask)
+    hybrid = load_hybrid(model, own_system(system_option), backbone, dask)
     question = from_file(input, hybrid.spec, frame) if input else from_split(hybrid, split, seed, count, frame)
     told = predict_to_files(model, hybrid, question, Request(horizon, mode, q, coverage, check), out)
     if json:
@@ -238,8 +245,7 @@ def calibrate(
     from hybridworld.app.calibration import calibrate_model, show_calibration
     from hybridworld.app.models import load_model
 
-    environment = chosen_system(None, system_option) if system_option else None
-    path = calibrate_model(model, backbone, data, environment, count, out)
+    path = calibrate_model(model, backbone, data, own_system(system_option), count, out)
     show_calibration(path, load_model(path, backbone).arrays)
 
 
@@ -248,15 +254,18 @@ def evaluate(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Trained models (several: seeds of one).")],
     data: Annotated[Path, typer.Option(help="Folder of the dataset.")],
     split: Annotated[list[str] | None, typer.Option(help="Only this split (default: all but train and val).")] = None,
+    horizon: Annotated[
+        list[int] | None, typer.Option(min=1, help="Frames ahead (may be given several times; default: as the training lists).")
+    ] = None,
     count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
     backbone: BackboneOption = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """The error of trained models on trajectories they have not seen, per split and horizon."""
     from hybridworld.app.evaluation import evaluate_models
 
-    evaluate_models(models, backbone, data, split, count, as_json=json, out=out)
+    evaluate_models(models, backbone, data, split, horizon, count, as_json=json, out=out)
 
 
 @app.command(epilog="For example: hybridworld reproduce all --scale laptop --scale ball3d=paper")
@@ -312,7 +321,7 @@ def bench_solvers(
     frames: Annotated[int, typer.Option(min=1, help="Frames per call.")] = 64,
     repeats: Annotated[int, typer.Option(min=1, help="Each time is the best of so many.")] = 3,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Compiled solver against its NumPy twin, in one run, warm-up apart."""
     from hybridworld.app import timing
@@ -330,7 +339,7 @@ def bench_data(
     dtype: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
     workers: Annotated[int | None, typer.Option(min=1, help="Trajectories solved at once (default: one per core).")] = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Trajectories and training pairs per second, and the memory they take."""
     from hybridworld.app import timing
@@ -348,7 +357,7 @@ def bench_train(
     steps: Annotated[int | None, typer.Option(min=2, help="Steps for each loop, whatever time they take.")] = None,
     compile: Annotated[bool, typer.Option("--compile", help="Try torch.compile as well: minutes more.")] = False,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Training with data, checkpoints and display against a plain loop, in one run, warm-up apart."""
     from hybridworld.app import timing
@@ -367,17 +376,16 @@ def bench_trust(
         list[str] | None, typer.Option(metavar="MODEL", help="Another seed, for the ensemble (may be given several times).")
     ] = None,
     count: Annotated[int, typer.Option(min=40, help="Pairs per horizon and split.")] = 1000,
-    q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
-    coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    q: KeepOption = 0.75,
+    coverage: CoverageOption = 0.9,
     system_option: SolverOption = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """What the error map is worth: against its rivals, as a gate, as a bound, as an alarm, and what it costs."""
     from hybridworld.app.trust_report import report_trust
 
-    environment = chosen_system(None, system_option) if system_option else None
-    report_trust(model, member or [], environment, data, count, q, coverage, as_json=json, out=out)
+    report_trust(model, member or [], own_system(system_option), data, count, q, coverage, as_json=json, out=out)
 
 
 @bench.command("promises")
@@ -388,17 +396,16 @@ def bench_promises(
         typer.Option(min=20, help="That calibrate, and as many that test (default: those of the model's calibration)."),
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="How often all of them are drawn anew.")] = 20,
-    q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
-    coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    q: KeepOption = 0.75,
+    coverage: CoverageOption = 0.9,
     system_option: SolverOption = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Deferral, coverage and false alarms of one model over fresh draws of the trajectories that calibrate and test it."""
     from hybridworld.app.promises import report_promises
 
-    environment = chosen_system(None, system_option) if system_option else None
-    report_promises(model, environment, trajectories, draws, q, coverage, as_json=json, out=out)
+    report_promises(model, own_system(system_option), trajectories, draws, q, coverage, as_json=json, out=out)
 
 
 @bench.command("worth", epilog="For example: hybridworld bench worth ball3d --horizon 16 --horizon 64")

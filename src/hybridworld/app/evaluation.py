@@ -17,25 +17,28 @@ Errors = dict[str, dict[str, list[float]]]
 
 
 def evaluate_models(
-    models: Sequence[str], backbone: str | None, data: Path, splits: Sequence[str] | None, count: int, as_json: bool,
-    out: Path | None,
+    models: Sequence[str], backbone: str | None, data: Path, splits: Sequence[str] | None, horizons: Sequence[int] | None,
+    count: int, as_json: bool, out: Path | None,
 ) -> None:  # fmt: skip
-    """Per split and horizon the error of each model on the same pairs; several models are seeds of one: mean and deviation."""
+    """Per split and horizon the error of each model on the same pairs; several models are seeds of one: mean and deviation.
+
+    Every horizon is answered in one pass; by default they are those that the training of the first model lists.
+    """
     dataset, bundles = Dataset(data), [load_model(model, backbone) for model in models]
     for model, bundle in zip(models, bundles, strict=True):
         check_fits(model, bundle.surrogate.spec, data, dataset.spec)
     chosen = splits or [each for each in dataset.splits if each not in ("train", "val")]
+    config = bundles[0].config
+    asked = sorted(set(horizons or config.training.horizons))
     with stderr.status("") as status:
         found = {}
         for split in chosen:
             status.update(f"{split}: {count} pairs per horizon")
-            found[split] = errors_on(dataset, split, bundles, count)
-    horizons = list(next(iter(found.values())))
-    config = bundles[0].config
+            found[split] = errors_on(dataset, split, bundles, asked, count)
     publish(
         found,
         [
-            ["split", "", *(f"h = {h}" for h in horizons), "mean"],
+            ["split", "", *(f"h = {h}" for h in asked), "mean"],
             *(row for split, errors in found.items() for row in rows_of(split, errors)),
         ],
         f"{dataset.spec.name}: errors of trained models",
@@ -49,9 +52,9 @@ def evaluate_models(
     )
 
 
-def errors_on(dataset: Dataset, split: str, bundles: Sequence[Bundle], count: int) -> Errors:
-    """Of all models at all horizons of the first."""
-    pairs = validation_pairs(dataset.source(split), bundles[0].config.training.horizons, count, seed=0)
+def errors_on(dataset: Dataset, split: str, bundles: Sequence[Bundle], horizons: Sequence[int], count: int) -> Errors:
+    """Of all models, on the same pairs."""
+    pairs = validation_pairs(dataset.source(split), horizons, count, seed=0)
     still = scores_of_no_change(bundles[0].surrogate, pairs)
     each = [scores(bundle.surrogate, pairs) for bundle in bundles]
     return {

@@ -118,9 +118,9 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
         ),
     ]
     sections[
-        f"Alarm\nShare of {WINDOWS} windows of {WINDOW} answers (horizons mixed) that raise it, at a stated rate of false "
-        f"alarms of {FALSE_ALARMS:g}. `half against half`: trajectories of test, {SPLITS_OF_DATA} random halves calibrate and "
-        "the rest is watched."
+        f"Alarm\nShare of {WINDOWS} windows of {WINDOW} answers (at most one per trajectory, horizons mixed) that raise it, "
+        f"at a stated rate of false alarms of {FALSE_ALARMS:g}. `half against half`: trajectories of test, {SPLITS_OF_DATA} "
+        "random halves calibrate and the rest is watched."
     ] = [["split", "alarms"], *([split, f"{rate:.4f}"] for split, rate in content["alarms"].items())]
     if content["overhead"]:
         sections["Price of the map\nMode 2 with nothing deferred over mode 1, medians of calls that take turns."] = [

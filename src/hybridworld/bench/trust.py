@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from hybridworld.bench.alarm import alarm_rate
 from hybridworld.bench.metrics import Interval, auroc_interval, cut_interval, cut_matched, cut_random, error_left, frozen_cut
 from hybridworld.data.dataset import Dataset, Split
 from hybridworld.data.pairs import Batch, Pairs
-from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
+from hybridworld.deploy.gate import FALSE_ALARMS
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
@@ -160,7 +161,7 @@ def measure_trust(
         },
         "alarms": {"half against half": false_alarm_rate(cells["test"], doubling)}
         | {
-            split: alarm_rate(calibration, {h: cell.judged[doubling].scores for h, cell in row.items()})
+            split: alarm_rate(calibration, {h: cell.one_per_trajectory(doubling) for h, cell in row.items()}, WINDOWS)
             for split, row in cells.items()
         },
         "overhead": price,
@@ -178,6 +179,10 @@ class Cell:
     groups: np.ndarray
     kinds: np.ndarray | None = None
     """The kind of initial state of each pair; None where there is one kind, or the data do not tell."""
+
+    def one_per_trajectory(self, name: str) -> np.ndarray:
+        """The score of the first answer of each trajectory."""
+        return self.judged[name].scores[np.unique(self.groups, return_index=True)[1]]
 
     def aurocs(self, within_kinds: bool = False) -> dict[str, Interval]:
         """How well each signal picks out the worst quarter: of all answers, or of those of each kind, averaged over kinds."""
@@ -232,27 +237,16 @@ def coverages(cells: Mapping[int, Cell], name: str, coverage: float = 0.9, seed:
     return found
 
 
-def alarm_rate(
-    calibration: Calibration, scores: Mapping[int, np.ndarray], seed: int = 0, false_alarms: float = FALSE_ALARMS
-) -> float:
-    """The share of windows of mixed horizons that raise the alarm of `deploy.gate`, each answer drawn once per window."""
-    rng = np.random.default_rng(seed)
-    ranks = np.concatenate([calibration.ranks(h, each) for h, each in scores.items()])
-    windows = (rng.choice(ranks, WINDOW, replace=False) for _ in range(WINDOWS))
-    alarms = [calibration.drift_p_value(window) < false_alarms for window in windows]
-    return float(np.mean(alarms))
-
-
 def false_alarm_rate(cells: Mapping[int, Cell], name: str, seed: int = 0, false_alarms: float = FALSE_ALARMS) -> float:
     """On data like the validation data: over random splits, one half of the trajectories calibrates and the rest is watched."""
     rng = np.random.default_rng(seed)
-    count = int(max(cell.groups.max() for cell in cells.values())) + 1
+    scores = {h: cell.one_per_trajectory(name) for h, cell in cells.items()}
+    count = len(next(iter(scores.values())))
     rates = []
     for split in range(SPLITS_OF_DATA):
-        calibrating = rng.permutation(count) < count // 2
-        scores = {h: (cell.judged[name].scores, calibrating[cell.groups]) for h, cell in cells.items()}
-        known = Calibration({h: np.sort(values[half]) for h, (values, half) in scores.items()})
-        rates.append(alarm_rate(known, {h: values[~half] for h, (values, half) in scores.items()}, split, false_alarms))
+        half = rng.permutation(count) < count // 2
+        known = Calibration({h: np.sort(each[half]) for h, each in scores.items()})
+        rates.append(alarm_rate(known, {h: each[~half] for h, each in scores.items()}, WINDOWS, split, false_alarms))
     return float(np.mean(rates))
 
 
