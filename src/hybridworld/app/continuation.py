@@ -71,14 +71,14 @@ class Start:
 
     def _contradiction(self, what: str, has: Any, wanted: Any) -> InvalidInput:
         return InvalidInput(
-            f"{self.name} has the {what} {has}, and this training {wanted}: take the same, or leave out --from."
+            f"{self.name} has the {what} {has}, and this training has {wanted}: take the same, or leave out --from."
         )
 
 
-def find_start(model: str | None, environment: Environment | None, wishes: Sequence[str]) -> Start | None:
+def find_start(model: str | None, wishes: Sequence[str]) -> Start | None:
     """The model that --from names."""
     if model is None:
         return None
     own = str(parse_wishes(wishes).get("surrogate", {}).get("backbone", ""))
     path = find_model(model)
-    return Start(path.name, load_model(path, own if ":" in own else None, environment), sha256(path))
+    return Start(path.name, load_model(path, own if ":" in own else None), sha256(path))

@@ -179,7 +179,7 @@ class Planner:
 
         choose = share(found.validation, self.training.validation)
         calibrate = share(found.calibration, self.training.calibration)
-        self.tell(f"{self.clock.minutes:g} minutes: {choose} trajectories choose the epoch, {calibrate} calibrate")
+        self.tell(f"budget of {self.clock.minutes:g} min: {choose} trajectories choose the epoch, {calibrate} calibrate")
 
     def _scheduled(self, found: Schedule, more: float = 0.0) -> Schedule:
         """With epochs and samples, now that all else is known; saved."""

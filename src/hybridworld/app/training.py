@@ -138,7 +138,7 @@ def train_surrogate(asked: Request) -> bool:
 
 def recipe_for(asked: Request) -> Recipe:
     """From the command, and from the model that it goes on from."""
-    start = find_start(asked.start, asked.environment, asked.wishes)
+    start = find_start(asked.start, asked.wishes)
     environment = start.system(asked.environment) if start else asked.environment
     if environment is None and asked.data is None:
         if asked.stream:
