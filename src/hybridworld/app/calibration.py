@@ -9,14 +9,15 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridworld.app.models import check_fits, load_model
-from hybridworld.app.progress import progress_bar
+from hybridworld.app.progress import announce, progress_bar
 from hybridworld.data.dataset import Dataset
-from hybridworld.data.evidence import CALIBRATING, Recorded, Solved
+from hybridworld.data.evidence import CALIBRATING, Recorded, Solved, Until
 from hybridworld.data.manifest import data_hash
 from hybridworld.data.pairs import Evidence
 from hybridworld.deploy.load import find_model, solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
+from hybridworld.surrogate.budget import FEWEST_CALIBRATING
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.horizons import calibrated_horizons
 from hybridworld.trust.bounds import ErrorBound, Residuals
@@ -29,13 +30,19 @@ SHOWN = (0.5, 0.75, 0.9)  # keep fractions
 
 def calibrate_model(
     model: str | Path, backbone: str | None, data: Path | None, environment: Environment | None, count: int | None = None,
-    out: Path | None = None,
+    out: Path | None = None, deadline: float | None = None,
 ) -> Path:  # fmt: skip
-    """Judge validation trajectories that chose nothing: thresholds and error bounds then follow from the file."""
+    """Judge validation trajectories that chose nothing: thresholds and error bounds then follow from the file.
+
+    After `deadline` (of time.monotonic) there are no more than it takes to promise anything.
+    """
     bundle, path = load_model(model, backbone, environment), out or find_model(model)
     surrogate, training = bundle.surrogate, bundle.config.training
     count = count or training.calibration or 1
     evidence, origin = calibrating_evidence(model, bundle, data, environment)
+    if deadline is not None:
+        evidence = Until(evidence, deadline, FEWEST_CALIBRATING)
+    announce(f"calibrating: {count} trajectories")
     with progress_bar() as bar:
         task = bar.add_task("calibrating: trajectories", total=count)
         arrays = calibrate(

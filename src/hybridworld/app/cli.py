@@ -5,6 +5,7 @@ import sys
 import warnings
 from json import dumps
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -165,12 +166,29 @@ def generate(
     generate_dataset(chosen_system(system, system_option, resolved), out, scale, count, split, dtype, workers, dask)
 
 
-@app.command(epilog="For example: hybridworld train ball3d --stream --preset smoke --set training.lr=1e-3")
+@app.command(epilog="For example: hybridworld train euler2d --resolved 4 --minutes 30")
 def train(
     system: SystemArgument = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=0.05,
+            help="A budget for data, training, calibration and a verdict; --data and --stream may be left out.",
+        ),
+    ] = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Learn from a dataset; SYSTEM may be left out.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Learn from the solver, with no dataset.")] = False,
-    preset: Annotated[str, typer.Option(help="paper, laptop, guided, or smoke (is everything connected?).")] = "laptop",
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="MODEL", help="Go on from a trained model: its weights, units and network.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="paper, laptop, guided, or smoke (default: laptop; with --minutes guided where the system can be coarsened; "
+            "with --from that of the model)."
+        ),
+    ] = None,
     wishes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Change a setting (may be given several times); see --settings."),
@@ -178,7 +196,10 @@ def train(
     seed: Annotated[int | None, typer.Option(help="The same as --set training.seed=N.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Folder of the run (default: runs/SYSTEM-PRESET); an interrupted one goes on there."),
+        typer.Option(
+            metavar="RUN",
+            help="Folder of the run (default: runs/SYSTEM-PRESET or runs/SYSTEM-Nmin); an interrupted one goes on there.",
+        ),
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write RUN/tensorboard as well.")] = False,
     settings: Annotated[
@@ -187,14 +208,16 @@ def train(
     resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
-    """Train a surrogate, from a dataset or straight from the solver."""
-    from hybridworld.app.training import show_settings, train_surrogate
+    """Train a surrogate, from a dataset or straight from the solver, for so many epochs or so many minutes."""
+    began = monotonic()
+    from hybridworld.app.training import Request, show_settings, train_surrogate
 
     environment = None if system is system_option is None else chosen_system(system, system_option, resolved)
     chosen = [*(wishes or []), *([] if seed is None else [f"training.seed={seed}"])]
+    asked = Request(environment, data, stream, minutes, start, preset, chosen, out, tensorboard, began)
     if settings:
-        show_settings(environment, data, preset, chosen)
-    elif not train_surrogate(environment, data, stream, preset, chosen, out, tensorboard):
+        show_settings(asked)
+    elif not train_surrogate(asked):
         raise typer.Exit(130)
 
 
@@ -250,6 +273,40 @@ def calibrate(
 
 
 @app.command()
+def models(
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="Show the card of this one.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the models that ship; with a name, print its card: data, recipe, price, accuracy, known failures."""
+    from hybridworld.app.cards import show_card, show_models
+
+    if model:
+        show_card(model, as_json=json)
+    else:
+        show_models(as_json=json)
+
+
+@app.command(epilog="For example: hybridworld card ball3d --out docs/models")
+def card(
+    model: ModelArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the page; the same as data stands beside the model.")] = Path(
+        "out/models"
+    ),
+    count: Annotated[
+        int | None, typer.Option(min=2, help="Trajectories per split (default: what a minute of the solver gives, 16 to 200).")
+    ] = None,
+    notes: Annotated[Path | None, typer.Option(metavar="FILE", help="Further known failures, one sentence per line.")] = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+) -> None:
+    """Measure a model on test, ood-near and ood-far, and write its card."""
+    from hybridworld.app.cards import make_card
+
+    environment = chosen_system(None, system_option) if system_option else None
+    make_card(model, backbone, environment, count, notes, out)
+
+
+@app.command()
 def evaluate(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Trained models (several: seeds of one).")],
     data: Annotated[Path, typer.Option(help="Folder of the dataset.")],
@@ -259,13 +316,15 @@ def evaluate(
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
     backbone: BackboneOption = None,
+    system_option: SolverOption = None,
     json: JsonOption = False,
     out: MarkdownOption = None,
 ) -> None:
     """The error of trained models on trajectories they have not seen, per split and horizon."""
     from hybridworld.app.evaluation import evaluate_models
 
-    evaluate_models(models, backbone, data, split, horizon, count, as_json=json, out=out)
+    environment = chosen_system(None, system_option) if system_option else None
+    evaluate_models(models, backbone, environment, data, split, horizon, count, as_json=json, out=out)
 
 
 @app.command(epilog="For example: hybridworld reproduce all --scale laptop --scale ball3d=paper")

@@ -9,6 +9,9 @@ from hybridworld.app.models import check_fits, load_model
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import publish
 from hybridworld.data.dataset import Dataset
+from hybridworld.deploy.load import solver_of
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.bundle import Bundle
 from hybridworld.surrogate.validation import scores, scores_of_no_change, validation_pairs
 
@@ -17,16 +20,20 @@ Errors = dict[str, dict[str, list[float]]]
 
 
 def evaluate_models(
-    models: Sequence[str], backbone: str | None, data: Path, splits: Sequence[str] | None, horizons: Sequence[int] | None,
-    count: int, as_json: bool, out: Path | None,
+    models: Sequence[str], backbone: str | None, environment: Environment | None, data: Path, splits: Sequence[str] | None,
+    horizons: Sequence[int] | None, count: int, as_json: bool, out: Path | None,
 ) -> None:  # fmt: skip
     """Per split and horizon the error of each model on the same pairs; several models are seeds of one: mean and deviation.
 
     Every horizon is answered in one pass; by default they are those that the training of the first model lists.
     """
-    dataset, bundles = Dataset(data), [load_model(model, backbone) for model in models]
+    dataset, bundles = Dataset(data), [load_model(model, backbone, environment) for model in models]
     for model, bundle in zip(models, bundles, strict=True):
         check_fits(model, bundle.surrogate.spec, data, dataset.spec)
+        if bundle.surrogate.config.guide and solver_of(bundle, environment) is None:
+            raise InvalidInput(
+                f"{model} is guided by the solver of {bundle.surrogate.spec.name}: name that system with --system."
+            )
     chosen = splits or [each for each in dataset.splits if each not in ("train", "val")]
     config = bundles[0].config
     asked = sorted(set(horizons or config.training.horizons))

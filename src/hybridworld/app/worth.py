@@ -102,11 +102,12 @@ def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]
         known = paid["training_seconds"] is not None
         training = time_in_words(paid["training_seconds"]) if known else "which the model does not tell"
         seconds = paid["generation_seconds"]
-        generation = (
-            f"about {time_in_words(seconds)}, from the solver's rate in batches and a training set of full size"
-            if seconds
-            else "part of the training, which was fed by the solver"
-        )
+        if paid["generation_measured"]:
+            generation = time_in_words(seconds)
+        elif seconds:
+            generation = f"about {time_in_words(seconds)}, from the solver's rate in batches and a training set of full size"
+        else:
+            generation = "part of the training, which was fed by the solver"
         sections[
             f"Break-even\nQueries after which data generation ({generation}) and training ({training}) have paid for "
             "themselves, in mode 1."

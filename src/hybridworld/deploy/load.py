@@ -18,7 +18,7 @@ from hybridworld.trust.calibrate import BEGINNING
 from hybridworld.trust.calibration import Calibration
 
 MODELS = Path(__file__).parent / "models"
-"""What ships with the package: SYSTEM.safetensors."""
+"""What ships with the package: NAME.safetensors, and its card as NAME.json."""
 
 
 def load(

@@ -93,7 +93,7 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None, system: Envi
         )
     weights = {name.removeprefix(WEIGHTS): values for name, values in tensors.items() if name.startswith(WEIGHTS)}
     try:
-        scales = Normalisation(*(weights[name].numpy() for name in Normalisation.__dataclass_fields__))
+        scales = Normalisation.among(weights)
         surrogate = Surrogate(spec, config.surrogate, scales, backbone)
         surrogate.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:

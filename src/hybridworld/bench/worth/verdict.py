@@ -124,7 +124,11 @@ def price(spec: StateSpec, origin: Mapping[str, Any], rows: Sequence[Row]) -> di
     """
     references = {row.horizon: row for row in rows if row.kind == "reference"}
     streamed = str(origin.get("data", "")).startswith("a stream")  # then the solver ran while the network was trained
-    generation = 0.0 if streamed else generation_seconds(spec, references[max(references)])
+    made = origin.get("data seconds")  # as long as it took
+    if made is None:
+        generation = 0.0 if streamed else generation_seconds(spec, references[max(references)])
+    else:
+        generation = made
     training = origin.get("seconds")
     invested, queries = None if training is None else generation + training, []
     for row in (each for each in rows if each.kind == "mode 1"):
@@ -135,4 +139,9 @@ def price(spec: StateSpec, origin: Mapping[str, Any], rows: Sequence[Row]) -> di
                 for each in (reference, rival)
             )
             queries.append({"horizon": row.horizon, "how": how, "compiled": compiled, "equal_error": equal})
-    return {"generation_seconds": generation, "training_seconds": training, "queries": queries}
+    return {
+        "generation_seconds": generation,
+        "generation_measured": made is not None,
+        "training_seconds": training,
+        "queries": queries,
+    }
