@@ -32,13 +32,14 @@ _WHERE = {
     "square_symmetries": "physics.symmetry",
     "thread_limit": "physics.threads",
 }
-__all__ = ["__version__", "load", "system", *_WHERE]
+__all__ = ["__version__", "load", "system", "wrap", *_WHERE]
 
 
 def load(model: Any, **options: Any) -> Any:
     """A trained model, ready to answer: the name of one that ships (`ball3d`), or path/to/model.safetensors.
 
-    `solver=hw.system("file.py:Class")` gives it the solver of a system of your own, `dask=ADDRESS` a cluster to solve on.
+    `solver=hw.system("file.py:Class")` gives it the solver of a system of your own, `dask=ADDRESS` a cluster to solve on,
+    `backbone="file.py:name"` the code of a model of your own; `signal="step-doubling + symmetries"` names what draws the map.
     """
     from hybridworld.deploy.load import load
 
@@ -50,6 +51,17 @@ def system(name: str) -> Any:
     from hybridworld.physics.registry import find_system
 
     return find_system(name)
+
+
+def wrap(f: Any, system: Any = None, **options: Any) -> Any:
+    """Anybody's model (states, horizon[, params]) -> states, with an error map, thresholds, bounds and a gate.
+
+    `f` is a torch module, a function in NumPy or torch, or `file.py:name`; `system` the one it approximates, or its name.
+    `horizons=(1, 2, 4, 8)` says what it answers, `data=DIR` calibrates against recorded data, `signal` and `count` as usual.
+    """
+    from hybridworld.deploy.wrap import wrap
+
+    return wrap(f, system, **options)
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,7 @@ from hybridworld.data.pairs import Batch, Evidence, TrajectorySource
 from hybridworld.data.plan import FOLDERS
 from hybridworld.data.provenance import provenance
 from hybridworld.data.stream import Stream
+from hybridworld.deploy.calibrate import with_reference
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
@@ -114,15 +115,6 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
         val = Supplied(source, solver)
     origin = {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"}
     return Material(solver, dataset.source("train"), val, origin)
-
-
-def with_reference(environment: Environment, dataset: Dataset, root: Path) -> Environment:
-    """The system with the reference on which the dataset was recorded; one that contradicts it is refused."""
-    recorded = (dataset.identity or {}).get("resolved", 1)
-    asked = environment.identity.get("resolved", recorded)
-    if asked != recorded:
-        raise InvalidInput(f"{root} was recorded with --resolved {recorded}, and this run has {asked}: take the same.")
-    return environment.resolved(recorded)
 
 
 @contextmanager
