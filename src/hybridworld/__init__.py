@@ -31,8 +31,9 @@ _WHERE = {
     "over_trajectories": "physics.threads",
     "square_symmetries": "physics.symmetry",
     "thread_limit": "physics.threads",
+    "wrap": "deploy.wrap",
 }
-__all__ = ["__version__", "load", "system", "wrap", *_WHERE]
+__all__ = ["__version__", "load", "system", *_WHERE]
 
 
 def load(model: Any, **options: Any) -> Any:
@@ -51,17 +52,6 @@ def system(name: str) -> Any:
     from hybridworld.physics.registry import find_system
 
     return find_system(name)
-
-
-def wrap(f: Any, system: Any = None, **options: Any) -> Any:
-    """Anybody's model (states, horizon[, params]) -> states, with an error map, thresholds, bounds and a gate.
-
-    `f` is a torch module, a function in NumPy or torch, or `file.py:name`; `system` the one it approximates, or its name.
-    `horizons=(1, 2, 4, 8)` says what it answers, `data=DIR` calibrates against recorded data, `signal` and `count` as usual.
-    """
-    from hybridworld.deploy.wrap import wrap
-
-    return wrap(f, system, **options)
 
 
 def __getattr__(name: str) -> Any:
