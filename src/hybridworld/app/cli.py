@@ -34,7 +34,11 @@ ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A model that ships (ball3d), or path/to/model.safetensors.")
 ]
 BackboneOption = Annotated[
-    str | None, typer.Option(metavar="FILE.py:CLASS", help="The network of a model that was trained with one of your own.")
+    str | None,
+    typer.Option(metavar="FILE.py:NAME", help="The code of a model with a network of yours, or that you wrapped."),
+]
+SignalOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help='What draws the error map, for example "step-doubling + symmetries".')
 ]
 SolverOption = Annotated[str | None, typer.Option("--system", help="The solver of a system of your own: file.py:Class.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
@@ -226,7 +230,13 @@ def predict(
     model: ModelArgument,
     horizon: Annotated[float, typer.Option(help="Frames ahead; in mode 1 any positive number.")] = 64,
     mode: Annotated[int, typer.Option(help="1: the surrogate alone. 2: the solver answers what the error map flags.")] = 2,
-    q: KeepOption = 0.75,
+    q: Annotated[
+        float | None, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate (default: 0.75).")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Instead of q: the largest error, in deviations; what no bound promises is solved."),
+    ] = None,
     input: Annotated[
         Path | None, typer.Option(metavar="FILE", help="States: The Well's HDF5, or datasets `state` and `params`.")
     ] = None,
@@ -236,6 +246,8 @@ def predict(
     frame: Annotated[int, typer.Option(help="Frame of the trajectories to start from.")] = 0,
     coverage: CoverageOption = 0.9,
     check: Annotated[bool, typer.Option("--check", help="Ask the solver about all of them, and show the true errors.")] = False,
+    error_map: Annotated[bool, typer.Option("--map", help="The error map in mode 1 as well; it needs no solver.")] = False,
+    signal: SignalOption = None,
     dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
@@ -246,30 +258,50 @@ def predict(
     from hybridworld.app.models import load_hybrid
     from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
 
-    hybrid = load_hybrid(model, own_system(system_option), backbone, dask)
+    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal)
     question = from_file(input, hybrid.spec, frame) if input else from_split(hybrid, split, seed, count, frame)
-    told = predict_to_files(model, hybrid, question, Request(horizon, mode, q, coverage, check), out)
+    request = Request(horizon, mode, q, coverage, check, tolerance, error_map)
+    told = predict_to_files(model, hybrid, question, request, out)
     if json:
         print(dumps(told, indent=2))
     else:
         show(told)
 
 
-@app.command()
+@app.command(epilog="Your own model: hybridworld calibrate --model file.py:load --system ball3d")
 def calibrate(
-    model: ModelArgument,
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="A model that ships (ball3d), or path/to/model.safetensors.")
+    ] = None,
+    own: Annotated[
+        str | None,
+        typer.Option("--model", metavar="FILE.py:NAME", help="A model of your own: a function, a class, or what returns it."),
+    ] = None,
+    horizons: Annotated[
+        str | None,
+        typer.Option(help="With --model: what it answers, as 1,2,4,8 or 1-64 (default: all up to the longest)."),
+    ] = None,
+    signal: SignalOption = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset with `val` (default: ask the solver).")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="Trajectories (default: as the training was set).")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of into the model's file.")] = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
-    """Give a model its validation scores: any q then has its threshold, and errors have bounds. `train` ends with this."""
-    from hybridworld.app.calibration import calibrate_model, show_calibration
-    from hybridworld.app.models import load_model
+    """Give a model its validation scores: any q then has its threshold, and errors have bounds. `train` ends with this.
 
-    path = calibrate_model(model, backbone, data, own_system(system_option), count, out)
-    show_calibration(path, load_model(path, backbone).arrays)
+    A file holds one calibration per signal: others stay as they are.
+    """
+    from hybridworld.app.calibration import calibrate_model, calibrate_own, show_calibration
+
+    if (model is None) == (own is None):
+        raise InvalidInput("Name the model: one that ships or its file as the argument, or your own code with --model.")
+    environment = own_system(system_option)
+    if own is not None:
+        path = calibrate_own(own, environment, horizons, data, count, out, signal)
+    else:
+        path = calibrate_model(model or "", backbone, data, environment, count, out, signal)
+    show_calibration(path, own or backbone)
 
 
 @app.command()
@@ -437,6 +469,8 @@ def bench_trust(
     count: Annotated[int, typer.Option(min=40, help="Pairs per horizon and split.")] = 1000,
     q: KeepOption = 0.75,
     coverage: CoverageOption = 0.9,
+    signal: SignalOption = None,
+    backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
     out: MarkdownOption = None,
@@ -444,7 +478,8 @@ def bench_trust(
     """What the error map is worth: against its rivals, as a gate, as a bound, as an alarm, and what it costs."""
     from hybridworld.app.trust_report import report_trust
 
-    report_trust(model, member or [], own_system(system_option), data, count, q, coverage, as_json=json, out=out)
+    environment = own_system(system_option)
+    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone)
 
 
 @bench.command("promises")
@@ -467,6 +502,28 @@ def bench_promises(
     report_promises(model, own_system(system_option), trajectories, draws, q, coverage, as_json=json, out=out)
 
 
+@bench.command("tolerance", epilog="For example: hybridworld bench tolerance ball3d --tolerance 0.1 --tolerance 0.2")
+def bench_tolerance(
+    model: ModelArgument,
+    tolerance: Annotated[
+        list[float] | None, typer.Option(help="In deviations (may be given several times; default: 0.05, 0.1, 0.2, 0.5).")
+    ] = None,
+    coverage: CoverageOption = 0.9,
+    count: Annotated[int, typer.Option(min=1, help="Trajectories per split.")] = 2000,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset (default: ask the solver).")] = None,
+    signal: SignalOption = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+    json: JsonOption = False,
+    out: MarkdownOption = None,
+) -> None:
+    """What a tolerance costs and delivers: the share that is solved, and the share of errors above it, on every split."""
+    from hybridworld.app.tolerance import report_tolerances
+
+    wanted = tolerance or [0.05, 0.1, 0.2, 0.5]
+    report_tolerances(model, own_system(system_option), data, wanted, coverage, count, signal, backbone, as_json=json, out=out)
+
+
 @bench.command("worth", epilog="For example: hybridworld bench worth ball3d --horizon 16 --horizon 64")
 def bench_worth(
     system: SystemArgument = None,
@@ -477,6 +534,7 @@ def bench_worth(
     count: Annotated[int | None, typer.Option(min=1, help="States (default: 64 on grids, else 256).")] = None,
     split: SplitOption = "test",
     resolved: ResolvedOption = 1,
+    signal: SignalOption = None,
     backbone: BackboneOption = None,
     system_option: SystemOption = None,
     json: JsonOption = False,
@@ -488,7 +546,7 @@ def bench_worth(
 
     environment, name = chosen_system(system, system_option, resolved), system or system_option
     chosen = model or (name if name in shipped() else None)
-    report_worth(environment, chosen, backbone, horizon or [64], count, split, as_json=json, out=out)
+    report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal)
 
 
 if __name__ == "__main__":

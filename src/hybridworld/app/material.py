@@ -12,8 +12,10 @@ from hybridworld.data.manifest import Manifest, data_hash
 from hybridworld.data.pairs import Evidence, TrajectorySource
 from hybridworld.data.plan import FOLDERS
 from hybridworld.data.stream import PAIRS, Stream
+from hybridworld.deploy.calibrate import with_reference
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
+from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.normalisation import MOST
 
@@ -60,6 +62,8 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
                 f"and there is {', '.join(dataset.splits)}."
             )
     manifest, source = Manifest.load(root), dataset.source("val")
+    if environment is None and manifest and manifest.system in known_systems():
+        environment = find_system(manifest.system)
     whole = "manifest" if manifest else "file names and sizes"
     solver = with_reference(environment.fitted(dataset.spec, str(root)), dataset, root) if environment else None
     val: Evidence = Recorded(source, end=max(1, source.count // 2))  # the second half is left for calibration
@@ -67,15 +71,6 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
         val = Supplied(source, solver)
     origin = {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"}
     return Material(solver, dataset.source("train"), val, origin, solver.identity if solver else dataset.identity or {})
-
-
-def with_reference(environment: Environment, dataset: Dataset, root: Path) -> Environment:
-    """The system with the reference on which the dataset was recorded; one that contradicts it is refused."""
-    recorded = (dataset.identity or {}).get("resolved", 1)
-    asked = environment.identity.get("resolved", recorded)
-    if asked != recorded:
-        raise InvalidInput(f"{root} was recorded with --resolved {recorded}, and this run has {asked}: take the same.")
-    return environment.resolved(recorded)
 
 
 @contextmanager

@@ -21,12 +21,12 @@ HEADERS = ("method", "ms", "batched", "error", "95 %", "p95", "to finer", "gain"
 
 def report_worth(
     environment: Environment, model: str | None, backbone: str | None, horizons: Sequence[int], count: int | None, split: str,
-    as_json: bool, out: Path | None,
+    as_json: bool, out: Path | None, signal: str | None = None,
 ) -> None:  # fmt: skip
     """Measure, draw and publish; without a model, what a surrogate would have to beat."""
     from hybridworld.bench.worth.frontier import draw_frontier  # the plotting library
 
-    hybrid = load_hybrid(model, environment, backbone) if model else None
+    hybrid = load_hybrid(model, environment, backbone, signal=signal) if model else None
     if hybrid is not None:
         environment = hybrid.system or environment  # on the model's grid
     spec, horizons = environment.spec, list(dict.fromkeys(horizons))

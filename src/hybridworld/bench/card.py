@@ -77,7 +77,7 @@ def measure_cells(
     bundle: Bundle, environment: Environment, count: int, tell: Callable[[str], None] = lambda what: None
 ) -> list[Cell]:
     """All splits that judge, at all horizons that the model was validated at."""
-    horizons, calibration = bundle.config.training.horizons, calibration_of(bundle)
+    horizons, calibration = bundle.config.training.horizons, calibration_of(bundle.arrays)
     found = []
     for split in JUDGING:
         tell(f"{split}: {count} trajectories")
