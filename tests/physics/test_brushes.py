@@ -12,7 +12,14 @@ from hybridworld.physics.euler2d import Euler2D
 from hybridworld.physics.oregonator import Oregonator
 from tests.surrogate.flows import Oscillator, Ring
 
-SYSTEMS = [Oregonator(grid=(16, 16)), Euler2D(grid=(16, 16)), Euler2D(grid=(16, 16)).resolved(2), Ball3D(), Ring(), Oscillator()]
+SYSTEMS = [
+    Oregonator(grid=(16, 16)),
+    Euler2D(grid=(16, 16)),
+    Euler2D(grid=(16, 16)).resolved(2),
+    Ball3D(),
+    Ring(),
+    Oscillator(),
+]
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.spec.title)

@@ -89,14 +89,8 @@ class Gate:
     def predict(self, state: np.ndarray, horizon: float, params: np.ndarray | None = None) -> Forecast:
         """As `HybridModel.predict` in mode 2; what is audited is answered by the solver as well."""
         forecast = self.model.predict(state, horizon, params, 2, self.q, self._threshold)
-        asked = forecast.links[0] if forecast.links else forecast  # later links start from answers, not from what was asked
-        assert asked.score is not None
-        single = np.ndim(asked.score) == 0
-        scores = np.atleast_1d(asked.score)
-        self._answers += len(scores)
-        self._deferred += int(np.sum(forecast.used_solver))
-        self._recent[asked.horizon].extend(scores.tolist())
-        self._watch(self._calibration.ranks(asked.horizon, scores))
+        scores = self.observe(forecast)
+        single = np.ndim(forecast.used_solver) == 0
         chosen = ~np.atleast_1d(forecast.used_solver) & (self._rng.random(len(scores)) < self._audit)
         if not chosen.any():
             return forecast
@@ -110,6 +104,17 @@ class Gate:
         answers[chosen] = truth
         used = np.atleast_1d(forecast.used_solver) | chosen
         return replace(forecast, state=answers[0] if single else answers, used_solver=used[0] if single else used)
+
+    def observe(self, forecast: Forecast) -> np.ndarray:
+        """Count an answer of mode 2, made here or elsewhere; returns its scores (batch,)."""
+        asked = forecast.links[0] if forecast.links else forecast  # later links start from answers, not from what was asked
+        assert asked.score is not None
+        scores = np.atleast_1d(asked.score)
+        self._answers += len(scores)
+        self._deferred += int(np.sum(forecast.used_solver))
+        self._recent[asked.horizon].extend(scores.tolist())
+        self._watch(self._calibration.ranks(asked.horizon, scores))
+        return scores
 
     @property
     def health(self) -> Health:

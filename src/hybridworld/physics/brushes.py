@@ -1,8 +1,8 @@
 """Initial states made by hand: a brush turns a gesture into a state.
 
-    stroke    points along a line         paint a front
-    point     one place                   set off a blast
-    arrow     two points, from and to     throw a ball
+stroke    points along a line         paint a front
+point     one place                   set off a blast
+arrow     two points, from and to     throw a ball
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ class Brush:
     settings: tuple[Setting, ...] = ()
 
     def __call__(self, state: np.ndarray, points: np.ndarray, settings: Mapping[str, float] | None = None) -> np.ndarray:
-        """The state (channels, *grid) after a gesture at points (number, axes); settings that are not given stay as they are."""
+        """The state (channels, *grid) after a gesture at points (number, axes); settings keep their value if not given."""
         expected = {"stroke": "at least 1", "point": "1", "arrow": "2"}[self.gesture]
         if len(points) < 1 or (expected != "at least 1" and len(points) != int(expected)):
             raise InvalidInput(f"The brush '{self.name}' takes {expected} points, and there are {len(points)}.")
