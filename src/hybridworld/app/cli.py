@@ -232,9 +232,7 @@ def serve(
         typer.Argument(metavar="[MODEL...]", help="Names that ship, files, or NAME=FILE (default: all that ship)."),
     ] = None,
     runs: Annotated[Path, typer.Option(metavar="DIR", help="Bundles that appear there are served as well.")] = Path("runs"),
-    host: Annotated[
-        str, typer.Option(help="Where to listen; beyond this machine a token is required.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine a token is required.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
     token: Annotated[
         str | None, typer.Option(envvar="HYBRIDWORLD_TOKEN", help="Clients must send `Authorization: Bearer TOKEN`.")

@@ -130,7 +130,7 @@ class StateSpec:
 
     @property
     def position(self) -> Field | None:
-        """The field that is a place in a box: in a state vector over three axes, the first vector that is measured in metres."""
+        """The field that is a place in a box: in a state vector over three axes, the first vector measured in metres."""
         if self.grid or len(self.axes) != 3:
             return None
         return next((each for each in self.fields if each.kind == "vector" and each.unit == "m"), None)

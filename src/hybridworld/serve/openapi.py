@@ -120,7 +120,7 @@ def document() -> dict[str, Any]:
         "/page/models/{model}/download": {
             "post": {
                 "summary": "States, or states and their forecast, as HDF5",
-                "parameters": [*_path("model"), BINARY],
+                "parameters": [*_path("model"), *_query(what="string"), BINARY],
                 "requestBody": _body(InferRequest),
                 "responses": _told(kind="application/x-hdf5") | _faults(*WORK),
             }

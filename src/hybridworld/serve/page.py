@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import nearest
 from hybridworld.physics.spec import SPLITS
 from hybridworld.serve.catalogue import Catalogue, Served
 from hybridworld.serve.download import forecast_file, state_file
 from hybridworld.serve.limits import Limits, Refusal
-from hybridworld.serve.protocol import Question, check_physical, forecast_of, outputs_of, read_question
+from hybridworld.serve.protocol import check_physical, forecast_of, outputs_of, read_question
 from hybridworld.serve.solvers import Solvers
 from hybridworld.serve.tensors import InputTensor, Scalar, Strict, checked, read_tensors, split_body, write_answer
 
@@ -171,12 +172,14 @@ def future(served: Served, solvers: Solvers, body: bytes, header: str | None, li
     return write_answer({"parameters": facts}, {"state": np.asarray(states, np.float64)}, ["state"])
 
 
-def download(served: Served, model: Any, body: bytes, header: str | None, limits: Limits) -> bytes:
-    """HDF5 of a question of the protocol: its states alone (`outputs` empty), or with their forecast."""
-    question: Question = read_question(served, body, header, limits)
+def download(served: Served, model: HybridModel | None, what: str, body: bytes, header: str | None, limits: Limits) -> bytes:
+    """HDF5 of a question of the protocol: its states (`what` is `state`), or with their forecast (`forecast`)."""
+    question = read_question(served, body, header, limits)
     params = np.zeros((len(question.states), 0)) if question.params is None else question.params
-    if model is None or question.outputs:
+    if what == "state":
         return state_file(question.states, params)
+    if what != "forecast" or model is None:
+        raise Refusal(422, f"There is no file '{what[:40]}': choose state{'' if model is None else ' or forecast'}.")
     if len(set(question.horizons)) > 1:
         raise Refusal(422, "A file has one horizon: give the same for each state.")
     known = outputs_of(model, question, forecast_of(model, question))

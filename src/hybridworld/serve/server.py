@@ -187,7 +187,8 @@ def create_app(service: Service, access: Access | None = None) -> ASGIApp:
 
         def write(body: bytes) -> bytes:
             model = None if served.model is None else service.routed(served, None)
-            return page.download(served, model, body, header, service.limits)
+            what = http.query_params.get("what", "forecast")
+            return page.download(served, model, what, body, header, service.limits)
 
         return Response(await queue.answer(http, write), media_type="application/x-hdf5")
 

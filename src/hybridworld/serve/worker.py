@@ -17,7 +17,7 @@ from hybridworld.errors import HybridWorldError
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_limit
 
-READY = "ready"
+READY, BEGUN = "ready", "begun"
 
 
 def pack(environment: Environment) -> tuple[bytes, str, str | None]:
@@ -52,6 +52,7 @@ def work(pipe: Connection, threads: int) -> None:
         except (EOFError, OSError):
             return
         try:
+            pipe.send(BEGUN)
             pipe.send(_answer(threads, *task))
         except (BrokenPipeError, OSError):
             return

@@ -18,7 +18,7 @@ from typing import Any
 
 from hybridworld.physics.environment import Environment
 from hybridworld.serve.limits import Refusal, late
-from hybridworld.serve.worker import READY, pack, work
+from hybridworld.serve.worker import BEGUN, READY, pack, work
 
 SPAWN = multiprocessing.get_context("spawn")
 LOOK = 0.5  # seconds between two looks at an idle process
@@ -106,7 +106,7 @@ class Workers:
                 self._ready[k] = True
                 finished = self._serve(process, pipe)
             except (EOFError, OSError):
-                finished = self._closed
+                finished = self._closed and not self._waiting
             self._ready[k] = False
             pipe.close()
             if finished:
@@ -132,27 +132,29 @@ class Workers:
                 task = self._waiting.popleft()
             if not task.wanted:
                 continue
-            try:
-                pipe.send(task.message)
-            except OSError:  # it was dead before: that was not the task's doing
-                self._again(task)
+            if not self._done(task, process, pipe):
                 return False
-            task.attempts += 1
-            wait([pipe, process.sentinel], timeout=max(0.0, task.deadline - time.monotonic()))
-            try:
-                if pipe.poll():
-                    task.done.set_result(pipe.recv())
-                    continue
-            except (EOFError, OSError):
-                pass
-            if process.is_alive() and time.monotonic() >= task.deadline:
-                task.done.set_exception(late())
-            elif task.attempts < ATTEMPTS:
+
+    def _done(self, task: _Task, process: Any, pipe: Connection) -> bool:
+        """Give the task to the process; False where that did not survive it. A death before it began is not its doing."""
+        begun = False
+        try:
+            pipe.send(task.message)
+            while wait([pipe, process.sentinel], max(0.0, task.deadline - time.monotonic())):
+                told = pipe.recv()
+                if told != BEGUN:
+                    task.done.set_result(told)
+                    return True
+                begun = True
+            task.done.set_exception(late())
+        except (EOFError, OSError):
+            task.attempts += begun
+            if task.attempts < ATTEMPTS:
                 self._again(task)
             else:
                 sentence = f"The solver's process was killed {ATTEMPTS} times while it worked on this request."
                 task.done.set_exception(Refusal(503, sentence, retry_after=5))
-            return False
+        return False
 
     def _again(self, task: _Task) -> None:
         with self._bell:
