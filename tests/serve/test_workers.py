@@ -3,8 +3,6 @@
 import os
 import signal
 import time
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,27 +12,8 @@ from hybridworld.physics.registry import find_system
 from hybridworld.serve.limits import Budgets, Refusal, Request, asking
 from hybridworld.serve.solvers import Solvers
 from hybridworld.serve.workers import Workers
+from tests.serve.moody import Moody
 from tests.serve.served import wait_until
-from tests.surrogate.flows import Oscillator
-
-
-@dataclass(frozen=True)
-class Moody(Oscillator):
-    """A solver with a mood, told by its first state: 6 dies unless `mark` is there, 7 sleeps, 8 dies, 9 raises."""
-
-    mark: str = ""
-
-    def advance(self, states, frames, params):
-        mood = states[0, 0]
-        if mood == 8 or (mood == 6 and not Path(self.mark).exists()):
-            Path(self.mark).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        if mood == 7:
-            time.sleep(600)
-        if mood == 9:
-            raise ZeroDivisionError("of all things")
-        return super().advance(states, frames, params)
-
 
 PARAMS = np.array([[0.3]])
 
@@ -102,7 +81,7 @@ def test_errors_come_back_as_they_were(workers):
 
 def test_a_system_from_a_file_of_the_user_is_found_there(workers, tmp_path):
     file = tmp_path / "my_decay.py"
-    file.write_text("from tests.surrogate.flows import Oscillator\nclass Mine(Oscillator):\n    pass\n")
+    file.write_text("from tests.serve.moody import Moody\nclass Mine(Moody):\n    pass\n")
     mine = find_system(f"{file}:Mine")
     answer, _ = workers.run(mine, "solve", state(), 3, PARAMS, seconds=120)
     np.testing.assert_array_equal(answer, mine.solve(state(), 3, PARAMS))
@@ -137,7 +116,7 @@ def test_a_client_that_has_used_its_time_is_refused_and_others_are_not(solvers):
     assert told.value.status == 429
     asking.set(Request("you", time.monotonic() + 120, 10.0))
     solve(state(), 3, PARAMS)
-    assert solvers.spent == ["oscillator"] * 2
+    assert solvers.spent == ["moody"] * 2
 
 
 def test_the_future_is_the_solvers_at_every_frame_that_was_asked_for(solvers):

@@ -23,8 +23,8 @@ def serve_models(
     workers: int | None,
     dask: str | None,
     browser: bool,
-) -> None:
-    """Serve until SIGTERM or Ctrl-C. Without `models`, all that ship."""
+) -> bool:
+    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship are served."""
     try:
         from hybridworld.serve.server import Access, run
     except ImportError as error:
@@ -38,4 +38,4 @@ def serve_models(
         catalogue = Catalogue(models or shipped(), runs, own, network_class(backbone))
         service = Service(catalogue, limits, workers, dask)
     names = ", ".join(served.name for served in catalogue.all if served.model is not None) or "none"
-    run(service, access, port, browser, lambda url: print(f"{url}  models: {names}; Ctrl-C stops it", flush=True))
+    return run(service, access, port, browser, lambda url: print(f"{url}  models: {names}; Ctrl-C stops it", flush=True))

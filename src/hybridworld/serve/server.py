@@ -8,6 +8,7 @@ A refusal is always {"error": one sentence}.
 import asyncio
 import logging
 import secrets
+import signal
 import socket
 import threading
 import webbrowser
@@ -340,11 +341,13 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
-        self._service = service
+        self._service, self.interrupted = service, False
 
     def handle_exit(self, sig: int, frame: Any) -> None:
+        """The first signal drains, a second Ctrl-C ends it at once."""
         self._service.draining = True
-        super().handle_exit(sig, frame)
+        self.force_exit = self.interrupted and sig == signal.SIGINT
+        self.should_exit, self.interrupted = True, sig == signal.SIGINT
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -356,8 +359,8 @@ def listening(host: str, port: int) -> socket.socket:
         raise InvalidInput(f"Cannot listen on {host}, port {port}: {error}. Choose another one with --port.") from error
 
 
-def run(service: Service, access: Access, port: int, browser: bool = False, told: Callable[[str], None] = print) -> None:
-    """Serve until SIGTERM or Ctrl-C."""
+def run(service: Service, access: Access, port: int, browser: bool = False, told: Callable[[str], None] = print) -> bool:
+    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C?"""
     with listening(access.host, port) as here:
         shown = "127.0.0.1" if access.host in ("0.0.0.0", "::") else access.host
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{here.getsockname()[1]}/"
@@ -370,4 +373,6 @@ def run(service: Service, access: Access, port: int, browser: bool = False, told
             create_app(service, access), log_level="warning", access_log=False, server_header=False,
             limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=grace, lifespan="on",
         )  # fmt: skip
-        Server(config, service).run(sockets=[here])
+        server = Server(config, service)
+        server.run(sockets=[here])
+        return server.interrupted
