@@ -128,30 +128,39 @@ def test_a_forecast_is_downloaded_and_its_last_frame_is_read_again(server, known
         assert file["forecast/used_solver"][()].all() and file["forecast"].attrs["horizon"] == 4
 
 
-BLANK = np.zeros((1, 2, 16, 16))
+BLANK, NO_GAS = np.zeros((1, 2, 16, 16)), np.zeros((1, 4, 16, 16))
+
+
+def draw(brush="paint u", points=((1.0, 1.0),), state=BLANK, **more):
+    return "POST", "waves/draw", packed({"brush": brush, "points": [list(point) for point in points], **more}, state=state)
+
+
+def future(frames, name="waves", **tensors):
+    return "POST", f"{name}/future", packed({"frames": frames, "every": 2}, **tensors)
+
+
 WRONG = {
-    "split": ("GET", "waves/start?split=mine", None, "Unknown split 'mine'"),
-    "seed": ("GET", "waves/start?seed=-1", None, "seed is '-1': it must be a whole number"),
-    "count": ("GET", "waves/start?count=257", None, "count is '257': it must be a whole number from 1 to 256"),
-    "frame": ("GET", "waves/start?frame=999", None, "frame is '999'"),
-    "horizon": ("GET", "waves/thresholds?horizon=1e3", None, "horizon is '1e3'"),
-    "brush": ("POST", "waves/draw", packed({"brush": "paint w", "points": []}, state=BLANK), "no brush 'paint w': choose paint u"),
-    "points": ("POST", "waves/draw", packed({"brush": "paint u", "points": [[1.0]]}, state=BLANK), "each with 2 coordinates"),
-    "far": ("POST", "waves/draw", packed({"brush": "paint u", "points": [[1e9, 0.0]]}, state=BLANK), "far outside of x"),
-    "setting": ("POST", "waves/draw", packed({"brush": "paint u", "points": [[1.0, 1.0]], "settings": {"value": 9.0}}, state=BLANK),
-                "value of 'paint u' is 9"),
-    "state": ("POST", "waves/draw", packed({"brush": "paint u", "points": [[1.0, 1.0]]}, state=BLANK[0]), r"of shape [1, 2, 16, 16]"),
-    "frames": ("POST", "waves/future", packed({"frames": 5, "every": 2}, state=BLANK, params=np.zeros((1, 2))), "whole multiple"),
-    "params": ("POST", "waves/future", packed({"frames": 4, "every": 2}, state=BLANK), "'params' must be numbers of shape [1, 2]"),
-    "unphysical": ("POST", "gas/future", packed({"frames": 4, "every": 2}, state=np.zeros((1, 4, 16, 16))), "density must be above 0"),
+    "split": ("GET", "waves/start?split=mine", (), "Unknown split 'mine'"),
+    "seed": ("GET", "waves/start?seed=-1", (), "seed is '-1': it must be a whole number"),
+    "count": ("GET", "waves/start?count=257", (), "count is '257': it must be a whole number from 1 to 256"),
+    "frame": ("GET", "waves/start?frame=999", (), "frame is '999'"),
+    "horizon": ("GET", "waves/thresholds?horizon=1e3", (), "horizon is '1e3'"),
+    "brush": (*draw("paint w"), "no brush 'paint w': choose paint u"),
+    "points": (*draw(points=[(1.0,)]), "each with 2 coordinates"),
+    "far": (*draw(points=[(1e9, 0.0)]), "far outside of x"),
+    "setting": (*draw(settings={"value": 9.0}), "value of 'paint u' is 9"),
+    "state": (*draw(state=BLANK[0]), "of shape [1, 2, 16, 16]"),
+    "frames": (*future(5, state=BLANK, params=np.ones((1, 2))), "whole multiple"),
+    "params": (*future(4, state=BLANK), "'params' must be numbers of shape [1, 2]"),
+    "unphysical": (*future(4, "gas", state=NO_GAS), "density must be above 0"),
     "file": ("POST", "swing/download?what=all", infer_request(np.zeros((1, 2)), [1], np.ones((1, 1))), "no file 'all'"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_makes_no_sense_is_refused_with_a_sentence(server, case):
     method, path, body, words = WRONG[case]
-    told = send(server.port, method, f"/page/models/{path}", *(body or ()))
+    told = send(server.port, method, f"/page/models/{path}", *body)
     assert told[0] == 422 and words in sentence(told), told
 
 

@@ -254,7 +254,9 @@ def serve(
     from hybridworld.serve.limits import Limits
 
     limits = Limits(queue=queue, seconds=timeout, solver_seconds=solver_seconds, client_seconds=client_seconds)
-    serve_models(models, runs, system_option or [], backbone, host, port, token, limits, workers, dask, browser=not no_browser)
+    own, browser = system_option or [], not no_browser
+    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser):
+        raise typer.Exit(130)
 
 
 @app.command()
