@@ -268,6 +268,40 @@ def predict(
         show(told)
 
 
+@app.command(epilog="For example: hybridworld serve mine=runs/mine/model.safetensors --system mine.py:Mine --port 9000")
+def serve(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL...]", help="Names that ship, files, or NAME=FILE (default: all that ship)."),
+    ] = None,
+    runs: Annotated[Path, typer.Option(metavar="DIR", help="Bundles that appear there are served as well.")] = Path("runs"),
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine a token is required.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
+    token: Annotated[
+        str | None, typer.Option(envvar="HYBRIDWORLD_TOKEN", help="Clients must send `Authorization: Bearer TOKEN`.")
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that solve (default: one per core).")] = None,
+    dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
+    queue: Annotated[int, typer.Option(min=1, help="Requests that may wait; more are refused with 503.")] = 128,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds until a request is given up with 504.")] = 60,
+    solver_seconds: Annotated[float, typer.Option(min=0, help="Solver time per request.")] = 30,
+    client_seconds: Annotated[float, typer.Option(min=1, help="Solver time per client and minute.")] = 60,
+    backbone: BackboneOption = None,
+    system_option: Annotated[
+        list[str] | None, typer.Option("--system", help="A system of your own: file.py:Class (may be given several times).")
+    ] = None,
+) -> None:
+    """A page to play with, and the Open Inference Protocol for programs."""
+    from hybridworld.app.serving import serve_models
+    from hybridworld.serve.limits import Limits
+
+    limits = Limits(queue=queue, seconds=timeout, solver_seconds=solver_seconds, client_seconds=client_seconds)
+    own, browser = system_option or [], not no_browser
+    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser):
+        raise typer.Exit(130)
+
+
 @app.command(epilog="Your own model: hybridworld calibrate --model file.py:load --system ball3d")
 def calibrate(
     model: Annotated[

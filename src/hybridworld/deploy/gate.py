@@ -110,15 +110,10 @@ class Gate:
         else:
             forecast = self.model.predict(state, horizon, params, 2, tolerance=self.tolerance, coverage=self._coverage)
             self._expected += np.size(forecast.used_solver) * self._expected_share(horizon, self.tolerance)
-        self._answers += np.size(forecast.used_solver)
-        self._deferred += int(np.sum(forecast.used_solver))
-        asked = forecast.links[0] if forecast.links else forecast  # later links start from answers, not from what was asked
-        if asked.score is None:  # the solver alone: there was nothing to judge
+        scores = self.observe(forecast)
+        if scores is None:
             return forecast
-        single = np.ndim(asked.score) == 0
-        scores = np.atleast_1d(asked.score)
-        self._recent[asked.horizon].extend(scores.tolist())
-        self._watch(self._calibration.ranks(asked.horizon, scores))
+        single = np.ndim(forecast.used_solver) == 0
         chosen = ~np.atleast_1d(forecast.used_solver) & (self._rng.random(len(scores)) < self._audit)
         if not chosen.any():
             return forecast
@@ -132,6 +127,18 @@ class Gate:
         answers[chosen] = truth
         used = np.atleast_1d(forecast.used_solver) | chosen
         return replace(forecast, state=answers[0] if single else answers, used_solver=used[0] if single else used)
+
+    def observe(self, forecast: Forecast) -> np.ndarray | None:
+        """Count an answer of mode 2, made here or elsewhere; returns its scores (batch,), None where nothing was judged."""
+        self._answers += np.size(forecast.used_solver)
+        self._deferred += int(np.sum(forecast.used_solver))
+        asked = forecast.links[0] if forecast.links else forecast  # later links start from answers, not from what was asked
+        if asked.score is None:
+            return None
+        scores = np.atleast_1d(asked.score)
+        self._recent[asked.horizon].extend(scores.tolist())
+        self._watch(self._calibration.ranks(asked.horizon, scores))
+        return scores
 
     @property
     def health(self) -> Health:

@@ -10,8 +10,10 @@ Up to the longest horizon that training has seen, an answer is one forecast. Bey
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -174,6 +176,12 @@ class HybridModel:
                 forecast = self.predict(state, horizon, params, mode, q, threshold, tolerance, coverage)
             yield forecast
             state = forecast.state
+
+    def through(self, call: Callable[[Any], Any], solve: Solve | None) -> Self:
+        """The same model with `call(network)` in place of its networks and `solve` as its solver: a server routes both."""
+        other = copy(self)
+        other.surrogate, other.signal, other._solve = call(self.surrogate), call(self.signal), solve
+        return other
 
     def _notes(self, horizon: float, spans: Sequence[float], mode: int) -> Iterator[str]:
         if len(spans) > 1:

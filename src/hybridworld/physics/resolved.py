@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybridworld.errors import InvalidInput, SolverFailure
+from hybridworld.physics.brushes import Brush
 from hybridworld.physics.environment import Environment, Sample, checked_params, checked_states, first_non_finite
 from hybridworld.physics.grids import coarsen, prolong, repeated
 from hybridworld.physics.spec import StateSpec
@@ -135,6 +136,13 @@ class Resolved(Environment):
 
     def check_physical(self, states: np.ndarray) -> None:
         self.system.check_physical(states)
+
+    def blank(self) -> np.ndarray:
+        return self.system.blank()
+
+    @property
+    def brushes(self) -> tuple[Brush, ...]:
+        return self.system.brushes
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
