@@ -31,6 +31,7 @@ _WHERE = {
     "over_trajectories": "physics.threads",
     "square_symmetries": "physics.symmetry",
     "thread_limit": "physics.threads",
+    "wrap": "deploy.wrap",
 }
 __all__ = ["__version__", "load", "system", *_WHERE]
 
@@ -38,7 +39,8 @@ __all__ = ["__version__", "load", "system", *_WHERE]
 def load(model: Any, **options: Any) -> Any:
     """A trained model, ready to answer: the name of one that ships (`ball3d`), or path/to/model.safetensors.
 
-    `solver=hw.system("file.py:Class")` gives it the solver of a system of your own, `dask=ADDRESS` a cluster to solve on.
+    `solver=hw.system("file.py:Class")` gives it the solver of a system of your own, `dask=ADDRESS` a cluster to solve on,
+    `backbone="file.py:name"` the code of a model of your own; `signal="step-doubling + symmetries"` names what draws the map.
     """
     from hybridworld.deploy.load import load
 

@@ -7,6 +7,12 @@ from rich.text import Text
 stderr = Console(stderr=True)
 
 
+def announce(what: str) -> None:
+    """A line about what begins now, where there is no terminal on which a bar would show it."""
+    if not stderr.is_terminal:
+        stderr.print(what, highlight=False, soft_wrap=True)
+
+
 class RateColumn(ProgressColumn):
     """For example `3.4/s`."""
 

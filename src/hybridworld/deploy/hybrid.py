@@ -1,7 +1,8 @@
 """A surrogate that knows when to ask: (state, horizon, params) -> Forecast.
 
 mode 1    the surrogate alone: one forward pass
-mode 2    the surrogate and its error map; trajectories whose score exceeds τ(horizon, q) go to the reference solver
+mode 2    the surrogate and its error map; trajectories whose score exceeds τ(horizon, q) go to the reference solver,
+          or, where a tolerance is given, those whose error bound exceeds it
 
 Up to the longest horizon that training has seen, an answer is one forecast. Beyond it, it is a chain of forecasts.
 """
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,13 +20,17 @@ from torch import Tensor
 from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.environment import Environment, checked_params, checked_states
 from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.horizons import chain_of
+from hybridworld.surrogate.bundle import Bundle, save_bundle
+from hybridworld.surrogate.horizons import chain_of, composed, listed
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import ErrorBound
 from hybridworld.trust.calibration import Calibration, flagged
 from hybridworld.trust.signal import Estimate, TrustSignal, distance
 from hybridworld.trust.step_doubling import StepDoubling
+from hybridworld.trust.tolerance import Delivered, check_tolerance, expected
 
+KEEP = 0.75
+"""The keep fraction q where none is given."""
 CELLS = 2**17
 """Values per channel in one forward pass, about."""
 
@@ -34,6 +40,12 @@ Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
 
 Threshold = float | Callable[[float], float]
 """Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
+
+
+Judge = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
+"""Scores -> who is deferred, and the threshold if that decided."""
+Rule = Callable[[float], Judge]
+"""Horizon -> how answers are judged there."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +59,10 @@ class Forecast:
 
     state: np.ndarray  # (batch, channels, *grid)
     used_solver: np.ndarray  # bool (batch,)
-    error_map: np.ndarray | None = None  # (batch, *grid), in deviations of the training data; none in mode 1
+    error_map: np.ndarray | None = None  # (batch, *grid), in deviations of the training data; in mode 1 if asked for
     score: np.ndarray | None = None  # (batch,): the mean of the map
-    threshold: float | None = None  # a score above it was deferred; none for a chain, whose links have their own
-    seconds: dict[str, float] = field(default_factory=dict)  # `surrogate`; or `surrogate and error map`, `solver`
+    threshold: float | None = None  # a score above it was deferred; none for a chain, and where a tolerance decided
+    seconds: dict[str, float] = field(default_factory=dict)  # `surrogate` or `surrogate and error map`, `solver`
     horizon: float = float("nan")
     links: tuple["Forecast", ...] = ()
     notes: tuple[str, ...] = ()
@@ -61,7 +73,7 @@ class HybridModel:
     """A surrogate, its trust signal, its calibration, and the solver that it defers to.
 
     `trained` are the horizons that its training drew; without them, all whole ones up to the longest of the surrogate.
-    `system` is the physical system, where it is known: it makes states to begin with.
+    `system` is the physical system, where it is known: it makes states to begin with. `bundle` is what `save` writes.
     """
 
     def __init__(
@@ -74,14 +86,18 @@ class HybridModel:
         signal: TrustSignal | None = None,
         trained: Sequence[int] | None = None,
         system: Environment | None = None,
+        bundle: Bundle | None = None,
     ) -> None:
         self.surrogate, self.calibration, self._solve = surrogate.eval(), calibration, solve
-        self.system = system
+        self.system, self._bundle = system, bundle
         self.bound, self.cell_bound = bound, cell_bound  # of a score, and of the cells of an error map
-        self.signal = signal or StepDoubling(surrogate, surrogate.std)
+        self.signal = signal or StepDoubling(surrogate, surrogate.std, surrogate.answered)
         self.longest = float(surrogate.horizons.max())
         """The longest horizon that is answered in one pass."""
         self.trained = frozenset(range(1, int(self.longest) + 1) if trained is None else trained)
+        answered = surrogate.answered
+        self.judged = answered if answered is None or not self.signal.cost.parts else composed(answered)
+        """The horizons that have an error map, where these are not all."""
 
     @property
     def spec(self) -> StateSpec:
@@ -94,10 +110,17 @@ class HybridModel:
         horizon: float,
         params: np.ndarray | None = None,
         mode: int = 2,
-        q: float = 0.75,
+        q: float | None = None,
         threshold: Threshold | None = None,
+        tolerance: float | None = None,
+        coverage: float = 0.9,
+        error_map: bool = False,
     ) -> Forecast:
-        """The state `horizon` frames later, for one state or a batch. `threshold` overrides the one that q stands for.
+        """The state `horizon` frames later, for one state or a batch.
+
+        In mode 2 the solver answers what is above the threshold that q stands for (0.75 unless said), or above `threshold`.
+        With a `tolerance` instead (in deviations, mean over cells) it answers what is not bounded by it: of all answers at most
+        a share 1 - coverage then exceeds it, on data like the validation data. `error_map` asks for the map in mode 1 as well.
 
         A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """
@@ -113,15 +136,20 @@ class HybridModel:
         else:
             rows = checked_params(self.spec, params, len(states))
         solve = self._solver(horizon) if mode == 2 else None  # before any work
-        spans = chain_of(horizon, self.longest)
+        rule = self._rule(mode, q, threshold, tolerance, coverage)
+        if solve is not None and tolerance is not None and not self.bounded(horizon):
+            forecast = self._solver_alone(states, horizon, rows, solve)
+            return _first(forecast) if single else forecast
+        mapped = error_map or mode == 2
+        spans = chain_of(horizon, self.longest, self.judged if mapped else self.surrogate.answered)
         parts: list[Forecast] = []
         for number, span in enumerate(spans, 1):
             with _naming(number, "the forecast"):
                 now = states if number == 1 else checked_states(self.spec, parts[-1].state)[0]
-                if solve is None:
-                    parts.append(self._surrogate_alone(now, span, rows))
+                if solve is not None:
+                    parts.append(self._gated(now, span, rows, rule, solve))
                 else:
-                    parts.append(self._gated(now, span, rows, q, threshold, solve))
+                    parts.append((self._mapped if mapped else self._surrogate_alone)(now, span, rows))
         forecast = replace(_joined(parts, horizon), notes=tuple(self._notes(horizon, spans, mode)))
         return _first(forecast) if single else forecast
 
@@ -132,23 +160,28 @@ class HybridModel:
         links: int,
         params: np.ndarray | None = None,
         mode: int = 2,
-        q: float = 0.75,
+        q: float | None = None,
         threshold: Threshold | None = None,
+        tolerance: float | None = None,
+        coverage: float = 0.9,
     ) -> Iterator[Forecast]:
-        """`links` predictions of `horizon` frames, each from the answer before it, with the gate at each link."""
+        """`links` predictions of `horizon` frames, each from the answer before it, with the gate at each link.
+
+        A tolerance is that of each link, as if it began from the truth: errors add up along the chain.
+        """
         for link in range(1, links + 1):
             with _naming(link, "the rollout"):
-                forecast = self.predict(state, horizon, params, mode, q, threshold)
+                forecast = self.predict(state, horizon, params, mode, q, threshold, tolerance, coverage)
             yield forecast
             state = forecast.state
 
     def _notes(self, horizon: float, spans: Sequence[float], mode: int) -> Iterator[str]:
         if len(spans) > 1:
             chain = " + ".join(f"{span:g}" for span in spans)
-            yield (
-                f"{horizon:g} frames are more than the longest trained horizon, {self.longest:g}: the answer is a chain of "
-                f"{chain} frames, and has no error bound."
-            )
+            why = f"more than the longest trained horizon, {self.longest:g}"
+            if self.surrogate.answered is not None:
+                why = f"not answered in one pass, as {listed(self.surrogate.answered)} are"
+            yield f"{horizon:g} frames are {why}: the answer is a chain of {chain} frames, and has no error bound."
         unseen = sorted(set(spans) - self.trained)
         if unseen:
             known = ", ".join(map(str, sorted(self.trained))) if len(self.trained) < 16 else f"whole, 1 to {self.longest:g}"
@@ -163,20 +196,76 @@ class HybridModel:
             answers = [self.surrogate(*piece).cpu().numpy() for piece in self._pieces(states, horizon, params)]
         return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds, horizon=horizon)
 
-    def _gated(
-        self, states: np.ndarray, horizon: float, params: np.ndarray, q: float, threshold: Threshold | None, solve: Solve
-    ) -> Forecast:
-        limit = self.threshold(horizon, q) if threshold is None else threshold(horizon) if callable(threshold) else threshold
+    def _mapped(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
+        """The surrogate alone, with its error map."""
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate and error map"), torch.inference_mode():
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
         predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        answer = predicted.astype(np.float64)
-        deferred = flagged(score, limit)
-        with timed(seconds, "solver"):
+        return Forecast(predicted, np.zeros(len(states), bool), error_map, score, None, seconds, horizon)
+
+    def _gated(self, states: np.ndarray, horizon: float, params: np.ndarray, rule: Rule, solve: Solve) -> Forecast:
+        judge = rule(horizon)  # before any work: it may refuse
+        forecast = self._mapped(states, horizon, params)
+        assert forecast.score is not None
+        deferred, threshold = judge(forecast.score)
+        answer = forecast.state.astype(np.float64)
+        with timed(forecast.seconds, "solver"):
             if deferred.any():
                 answer[deferred] = solve(states[deferred], int(horizon), params[deferred])
-        return Forecast(answer, deferred, error_map, score, limit, seconds, horizon)
+        return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
+
+    def _solver_alone(self, states: np.ndarray, horizon: float, params: np.ndarray, solve: Solve) -> Forecast:
+        """What nothing can be promised about."""
+        seconds: dict[str, float] = {}
+        with timed(seconds, "solver"):
+            answer = solve(states, int(horizon), params)
+        note = f"There is no error bound at {horizon:g} frames, so with a tolerance the solver answers everything."
+        return Forecast(answer, np.ones(len(states), bool), seconds=seconds, horizon=horizon, notes=(note,))
+
+    def _rule(self, mode: int, q: float | None, threshold: Threshold | None, tolerance: float | None, coverage: float) -> Rule:
+        """Who is deferred, after a look at whether the wishes go together."""
+        if tolerance is None:
+            keep = KEEP if q is None else q
+
+            def by_score(horizon: float) -> Judge:
+                limit = self.threshold(horizon, keep) if threshold is None else threshold
+                limit = limit(horizon) if callable(limit) else limit
+                return lambda score: (flagged(score, limit), limit)
+
+            return by_score
+        if q is not None or threshold is not None:
+            raise InvalidInput("A tolerance decides by itself what goes to the solver: give it, or q, or a threshold, but one.")
+        if mode == 1:
+            raise InvalidInput("A tolerance hands to the solver what it cannot promise: it needs mode 2.")
+        check_tolerance(tolerance)
+        bound = self._known_bound()
+        bound.check(coverage)
+        return lambda horizon: lambda score: (flagged(bound(score, horizon, coverage), tolerance), None)
+
+    def bounded(self, horizon: float) -> bool:
+        """Does one forecast answer that horizon, with an error bound?"""
+        judged = self.judged is None or horizon in self.judged
+        return judged and horizon <= self.longest and self._known_bound().covers(horizon)
+
+    def delivers(self, horizon: float, tolerance: float, coverage: float = 0.9) -> Delivered | None:
+        """What that tolerance costs and delivers on the validation data; None where there is no bound for the horizon."""
+        check_tolerance(tolerance)
+        return expected(self._known_bound(), horizon, tolerance, coverage) if self.bounded(horizon) else None
+
+    def _known_bound(self) -> ErrorBound:
+        if self.bound is None:
+            raise InvalidInput(
+                f"The model of {self.spec.name} has no validation scores, so no error bound to hold a tolerance against: run "
+                "`hybridworld calibrate`."
+            )
+        return self.bound
+
+    def save(self, path: str | Path) -> None:
+        """Write the model with its calibrations to one file, from which `hw.load` makes it again."""
+        if self._bundle is None:
+            raise InvalidInput("This model was put together by hand: one that was loaded or wrapped can be saved.")
+        save_bundle(Path(path), self._bundle)
 
     def error_bounds(self, forecast: Forecast, coverage: float = 0.9) -> np.ndarray | None:
         """What the error of each answer does not exceed in a share `coverage` of cases; 0 where the solver answered.
@@ -215,7 +304,8 @@ class HybridModel:
     def _solver(self, horizon: float) -> Solve:
         if self._solve is None:
             raise InvalidInput(
-                f"Mode 2 and true errors need a solver, and there is none for {self.spec.name}: name its system, or use mode 1."
+                f"Mode 2 and true errors need a solver, and there is none for {self.spec.name}: name its system, or use mode 1 "
+                "(with error_map=True for the map)."
             )
         if horizon != int(horizon):
             raise InvalidInput(f"The horizon is {horizon:g} frames: mode 2 may ask the solver, which takes whole frames.")

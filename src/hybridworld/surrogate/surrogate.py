@@ -50,19 +50,14 @@ class Surrogate(nn.Module):
     changes: Tensor
     low: Tensor
     high: Tensor
+    answered: tuple[int, ...] | None = None
+    """The whole horizons that it answers, where these are not all (`wrapped`)."""
 
     def __init__(
         self, spec: StateSpec, config: SurrogateConfig, scales: Normalisation, backbone: type[Backbone] | None = None
     ) -> None:
         super().__init__()
-        self.spec, self.config = spec, config
-        for name, values in asdict(scales).items():
-            self.register_buffer(name, torch.from_numpy(np.array(values, np.float32)))
-        physical = config.variables == "physical"
-        self.gamma = spec.gamma if physical else None
-        allowed = torch.tensor(spec.allowed if physical else [(-torch.inf, torch.inf)] * len(spec.channels))
-        for name, values in zip(("low", "high"), allowed.unbind(1), strict=True):
-            self.register_buffer(name, values, persistent=False)
+        self._keep(spec, config, scales)
         boundaries = tuple(axis.boundary for axis in spec.axes[: len(spec.grid)])
         make = backbone or find_backbone(config.backbone, spec)
         self.conditioning = Conditioning(len(spec.params) if config.params else 0, CONDITION)
@@ -78,6 +73,17 @@ class Surrogate(nn.Module):
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():
                 nn.init.zeros_(parameter)
+
+    def _keep(self, spec: StateSpec, config: SurrogateConfig, scales: Normalisation) -> None:
+        """All but the network."""
+        self.spec, self.config = spec, config
+        for name, values in asdict(scales).items():
+            self.register_buffer(name, torch.from_numpy(np.array(values, np.float32)))
+        physical = config.variables == "physical"
+        self.gamma = spec.gamma if physical else None
+        allowed = torch.tensor(spec.allowed if physical else [(-torch.inf, torch.inf)] * len(spec.channels))
+        for name, values in zip(("low", "high"), allowed.unbind(1), strict=True):
+            self.register_buffer(name, values, persistent=False)
 
     def attach_guide(self, environment: Environment) -> None:
         """Let a guided surrogate run the solver of its system on a coarse grid."""
