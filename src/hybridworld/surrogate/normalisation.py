@@ -140,8 +140,8 @@ def typical(squares: Tensor, size: int) -> Tensor:
 
 def amplitude(z: Tensor) -> Tensor:
     """How much fields (batch, channels, *grid) vary over their grid, in deviations, but 1 at least: (batch,)."""
-    if z.dim() == 2 or not len(z):  # state vectors, or nothing
-        return z.new_ones(len(z))
+    if z.dim() == 2 or z.shape[0] == 0:  # state vectors, or nothing
+        return z.new_ones(z.shape[0])
     return z.flatten(2).var(dim=2, correction=0).mean(dim=1).sqrt().clamp(min=1)
 
 
