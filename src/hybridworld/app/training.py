@@ -37,6 +37,8 @@ from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, train
 
 CURVE, BOARD = "curve.png", "tensorboard"
+FINISHING = 3.0
+"""Seconds for what comes after a verdict: curves and tables."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,7 @@ def conclude(asked: Request, recipe: Recipe, schedule: Schedule | None, path: Pa
 
         announce("worth: the model against solvers")
         planned = schedule.division.verdict
-        seconds = min(max(clock.left, planned / 2), 2 * planned)
+        seconds = min(max(clock.left - FINISHING, planned / 2), 2 * planned)
         found = quick_verdict(environment, load_hybrid(str(path), environment, network), max(config.training.horizons), seconds)
         bundle = replace(bundle, provenance={**bundle.provenance, "worth": found})
         save_bundle(path, bundle)
