@@ -148,9 +148,7 @@ def draw(served: Served, body: bytes, header: str | None, limits: Limits) -> tup
     for axis, places in zip(system.spec.axes, points.T, strict=True):
         reach = axis.high - axis.low
         if not ((places >= axis.low - reach) & (places <= axis.high + reach)).all():
-            raise Refusal(
-                422, f"A point of the gesture lies far outside of {axis.name}, {axis.low:g} to {axis.high:g}."
-            )
+            raise Refusal(422, f"A point of the gesture lies far outside of {axis.name}, {axis.low:g} to {axis.high:g}.")
     state = _state(served, read_tensors(asked.inputs, rest))
     drawn = brush(state, points, asked.settings)[None]
     check_physical(served, drawn)

@@ -371,6 +371,7 @@ def run(service: Service, access: Access, port: int, browser: bool = False, told
         grace = int(service.limits.seconds) + 5
         config = uvicorn.Config(
             create_app(service, access), log_level="warning", access_log=False, server_header=False,
+            proxy_headers=False,  # whoever may set them could pose as another client
             limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=grace, lifespan="on",
         )  # fmt: skip
         server = Server(config, service)
