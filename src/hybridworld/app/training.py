@@ -201,7 +201,7 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
         for each in watchers:
             each.on_epoch(state, record)
 
-    return Watch(tell, on_start=on_start, on_epoch=on_epoch, probe=probe)
+    return Watch(on_start=on_start, on_epoch=on_epoch, probe=probe, tell=tell)
 
 
 # What came of it.
