@@ -83,7 +83,10 @@ def train(data: Path, steps: int = 2_500, seed: int = 0) -> Operator:
         schedule.step()
         if step % 250 == 0:
             print(f"step {step}: loss {loss:.3g}", flush=True)
-    torch.save(model.state_dict(), WEIGHTS)
+    weights = {
+        name: values for name, values in model.state_dict().items() if isinstance(values, Tensor)
+    }  # FNO adds its options
+    torch.save(weights, WEIGHTS)
     return model.eval()
 
 

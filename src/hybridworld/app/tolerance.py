@@ -43,21 +43,23 @@ def report_tolerances(
         splits = {split: Solved(hybrid.system, split) for split in SPLITS if split not in SEEN}
     else:
         raise InvalidInput(f"There is no solver for {hybrid.spec.name}: give --data DIR, or name its system with --system.")
-    known = [h for h in hybrid.spec.horizons if hybrid.bound is None or hybrid.bounded(h)]
+    if hybrid.bound is None or hybrid.calibration is None:
+        raise InvalidInput(f"{model} has no error bounds: run `hybridworld calibrate {model}`.")
+    known = [h for h in hybrid.spec.horizons if hybrid.bounded(h)] or [int(h) for h in sorted(hybrid.calibration.scores)]
     with stderr.status("") as status:
         rows = measure_tolerances(hybrid, splits, known, tolerances, count, coverage, status.update)
+    counts = ", ".join(f"{number:,} of {split}" for split, number in {row.split: row.trajectories for row in rows}.items())
     publish_sections(
-        {"model": model, "signal": hybrid.signal.name, "coverage": coverage, "trajectories": count}
-        | {"rows": [plain(row) for row in rows]},
+        {"model": model, "signal": hybrid.signal.name, "coverage": coverage} | {"rows": [plain(row) for row in rows]},
         sections_of(rows),
         f"{hybrid.spec.name}: what a tolerance costs and delivers",
-        f"{hybrid.signal.name}, bounds from {hybrid.bound.trajectories:,} validation trajectories; {count:,} trajectories per "  # type: ignore[union-attr]
-        "split, one answer per horizon each, half of them at their beginning. An answer whose bound of coverage "
+        f"{hybrid.signal.name}, bounds from {hybrid.bound.trajectories:,} validation trajectories; test trajectories: "
+        f"{counts}; one answer per horizon each, half of them at their beginning. An answer whose bound of coverage "
         f"{coverage:g} exceeds the tolerance (in deviations, mean over cells) goes to the solver. Promised is, on data like "
         f"the validation data: of all answers at most {100 * (1 - coverage):.3g} % are accepted with an error above it.",
         as_json,
         out,
-        f"hybridworld bench tolerance {model}",
+        f"hybridworld bench tolerance {model}" + (f' --signal "{signal}"' if signal else ""),
     )
 
 

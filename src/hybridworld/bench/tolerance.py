@@ -8,7 +8,6 @@ import numpy as np
 from hybridworld.data.evidence import pairs_of
 from hybridworld.data.pairs import Evidence
 from hybridworld.deploy.hybrid import HybridModel
-from hybridworld.errors import InvalidInput
 from hybridworld.trust.judge import judge
 from hybridworld.trust.tolerance import Delivered, check_tolerance, delivered
 
@@ -21,6 +20,8 @@ class Row:
     tolerance: float
     horizon: int
     found: Delivered
+    trajectories: int
+    """How many answers these are shares of: one of each trajectory."""
     alone: float
     """Share of the surrogate's own answers whose error exceeds the tolerance: what there is to catch."""
 
@@ -36,8 +37,7 @@ def measure_tolerances(
 ) -> list[Row]:
     """One answer per trajectory and horizon, half of the trajectories at their beginning, as the calibration has it."""
     bound, rows = model.bound, []
-    if bound is None:
-        raise InvalidInput(f"The model of {model.spec.name} has no error bounds: run `hybridworld calibrate`.")
+    assert bound is not None
     bound.check(coverage)
     for tolerance in tolerances:
         check_tolerance(tolerance)
@@ -49,6 +49,6 @@ def measure_tolerances(
             for horizon in horizons:
                 answers = judged.at(horizon)
                 bounds = bound(answers.scores, horizon, coverage)
-                alone = float(np.mean(answers.errors > tolerance))
-                rows.append(Row(split, tolerance, horizon, delivered(answers.errors, bounds, tolerance), alone))
+                alone, found = float(np.mean(answers.errors > tolerance)), delivered(answers.errors, bounds, tolerance)
+                rows.append(Row(split, tolerance, horizon, found, len(answers.errors), alone))
     return rows
