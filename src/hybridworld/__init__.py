@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "Axis": "physics.spec",
+    "CodeFailure": "errors",
     "Environment": "physics.environment",
     "Field": "physics.spec",
     "Forecast": "deploy.hybrid",

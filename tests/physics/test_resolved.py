@@ -149,8 +149,8 @@ def test_precision_is_part_of_the_identity_where_there_is_a_choice():
     ("call", "words"),
     [
         (lambda: Ball3D().resolved(4), "ball3d has no grid, so its reference cannot run on a finer one"),
-        (lambda: Euler2D().resolved(0), "cannot be resolved by 0"),
-        (lambda: Euler2D().resolved(1.5), "cannot be resolved by 1.5"),
+        (lambda: Euler2D().resolved(0), "the factor of a finer reference is 0"),
+        (lambda: Euler2D().resolved(1.5), "factor of a finer reference is 1.5"),
         (lambda: Euler2D(grid=(8, 8)).resolved(2).solve(np.zeros((4, 8, 8)), 1), "density must be above 0"),
         (lambda: list(Euler2D(grid=(8, 8)).resolved(2).trajectory(np.ones((4, 8, 4)), 1)), "expected"),
     ],

@@ -17,7 +17,8 @@ from hybridworld.data.well import file_image
 from hybridworld.data.well_file import WellFile
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Sample, checked_params, checked_states
+from hybridworld.physics.arguments import checked_params, checked_states
+from hybridworld.physics.environment import Sample
 from hybridworld.physics.spec import StateSpec
 
 ROWS, BALLS = 4, 6  # of the picture: fields are rows, state vectors share one

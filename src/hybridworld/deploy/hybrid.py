@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from hybridworld.errors import InvalidInput, SolverFailure
-from hybridworld.physics.environment import Environment, checked_params, checked_states
+from hybridworld.physics.arguments import checked_params, checked_states
+from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.horizons import chain_of
 from hybridworld.surrogate.surrogate import Surrogate

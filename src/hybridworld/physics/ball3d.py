@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import describe_cell
 from hybridworld.physics.environment import Environment, Sample
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 from hybridworld.physics.symmetry import Symmetry, square_symmetries
@@ -23,6 +25,8 @@ from hybridworld.physics.threads import over_trajectories
 RADIUS, CLEARANCE = 0.05, 0.075
 LOW = np.array([-0.5, -0.5, 0.0]) + RADIUS
 HIGH = np.array([0.5, 0.5, 1.0]) - RADIUS
+REACH = 0.2
+"""How far (m) inside a wall a centre may be: networks put it up to 0.13 m there, and the solver brings it back."""
 CHUNK = 1024  # balls per piece of work: enough to outweigh a thread
 
 RESTITUTION = Parameter(
@@ -92,6 +96,16 @@ class Ball3D(Environment):
         """Per unit mass, kept in flight: mechanical energy; momentum only horizontally, and until the first wall."""
         velocity = states[:, 3:6]
         return {"energy": 0.5 * (velocity**2).sum(axis=1) - params[:, 1] * states[:, 2], "momentum": velocity}
+
+    def check_physical(self, states: np.ndarray) -> None:
+        fastest = float((HIGH - LOW).min()) / (self.frame_step / self.substeps)
+        within = [(low - REACH, high + REACH) for low, high in zip(LOW, HIGH, strict=True)] + 3 * [(-fastest, fastest)]
+        for channel, (low, high) in enumerate(within):
+            outside = ~((states[:, channel] >= low) & (states[:, channel] <= high))
+            if outside.any():
+                told = describe_cell(self.spec, states, (int(outside.argmax()), channel))
+                why = "the ball must be in its box" if channel < 3 else "a faster ball crosses the box within a substep"
+                raise InvalidInput(f"ball3d: {told}; allowed is {low:g} to {high:g} {'m' if channel < 3 else 'm/s'}: {why}.")
 
     def advance(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
         from hybridworld.physics.kernels.ball3d import advance

@@ -15,7 +15,8 @@ from typing import Any, Self
 import numpy as np
 
 from hybridworld.errors import InvalidInput, SolverFailure
-from hybridworld.physics.environment import Environment, Sample, checked_params, checked_states, first_non_finite
+from hybridworld.physics.arguments import checked_params, checked_states, first_non_finite
+from hybridworld.physics.environment import Environment, Sample
 from hybridworld.physics.grids import coarsen, prolong, repeated
 from hybridworld.physics.spec import StateSpec
 from hybridworld.physics.symmetry import Symmetry
@@ -36,10 +37,6 @@ class Resolved(Environment):
     def __post_init__(self) -> None:
         if not self.system.spec.grid:
             raise InvalidInput(f"{self.system.spec.name} has no grid, so its reference cannot run on a finer one.")
-        if isinstance(self.factor, bool) or int(self.factor) != self.factor or self.factor < 2:
-            raise InvalidInput(
-                f"{self.system.spec.name} cannot be resolved by {self.factor}: the factor must be a whole number of at least 1."
-            )
         if isinstance(self.system, Resolved):
             raise InvalidInput(f"{self.system.spec.name} is resolved already: take its `unresolved` first.")
         object.__setattr__(self, "version", self.system.version)
