@@ -101,7 +101,7 @@ def test_training_ends_with_a_calibration(small):
     bundle = load_bundle(model)
     assert bundle.arrays["trajectory.scores.3"].shape == (16,) and bundle.provenance["calibration"]["trajectories"] == 16
     hybrid = hw.load(model)
-    assert hybrid.bound is not None and hybrid.cell_bound is not None
+    assert hybrid.bound is not None and hybrid.cell_bound(np.ones((2, 16, 16)), 4).shape == (2, 16, 16)
     assert hybrid.threshold(1, 0.25) < hybrid.threshold(1, 0.75)
 
 

@@ -8,12 +8,13 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridworld.app.progress import progress_bar, stderr
-from hybridworld.app.words import size_in_words, time_in_words
+from hybridworld.app.words import time_in_words
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.format_check import format_faults
 from hybridworld.data.generate import check_room, estimate_seconds, generate
 from hybridworld.data.manifest import Manifest
 from hybridworld.data.plan import Plan, at_scale, parse_counts
+from hybridworld.data.room import size_in_words
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_count

@@ -132,7 +132,7 @@ def _columns(spec: StateSpec, params: Mapping[str, Any], names: list[str], count
         values = as_array(f"{spec.name}: parameter '{name}'", params[name])
         if values.dtype.kind not in "fiu" or values.shape not in ((), (count,)):
             raise InvalidInput(
-                f"{spec.name}: parameter '{name}' is {shown(params[name])}; expected a number, or one for each of {count} states."
+                f"{spec.name}: parameter '{name}' is {shown(params[name])}; expected a number, or one per state ({count})."
             )
         rows[:, column] = values
     return rows

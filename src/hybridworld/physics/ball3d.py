@@ -98,14 +98,14 @@ class Ball3D(Environment):
         return {"energy": 0.5 * (velocity**2).sum(axis=1) - params[:, 1] * states[:, 2], "momentum": velocity}
 
     def check_physical(self, states: np.ndarray) -> None:
-        fastest = float((HIGH - LOW).min()) / (self.frame_step / self.substeps)
-        within = [(low - REACH, high + REACH) for low, high in zip(LOW, HIGH, strict=True)] + 3 * [(-fastest, fastest)]
-        for channel, (low, high) in enumerate(within):
-            outside = ~((states[:, channel] >= low) & (states[:, channel] <= high))
-            if outside.any():
-                told = describe_cell(self.spec, states, (int(outside.argmax()), channel))
-                why = "the ball must be in its box" if channel < 3 else "a faster ball crosses the box within a substep"
-                raise InvalidInput(f"ball3d: {told}; allowed is {low:g} to {high:g} {'m' if channel < 3 else 'm/s'}: {why}.")
+        fastest = np.full(3, (HIGH - LOW).min() / (self.frame_step / self.substeps))
+        low, high = np.concatenate([LOW - REACH, -fastest]), np.concatenate([HIGH + REACH, fastest])
+        outside = np.argwhere(~((states[:, :6] >= low) & (states[:, :6] <= high)))
+        if len(outside):
+            row, channel = map(int, outside[0])
+            why = "m: the ball must be in its box" if channel < 3 else "m/s: a faster ball crosses the box within a substep"
+            told = describe_cell(self.spec, states, (row, channel))
+            raise InvalidInput(f"ball3d: {told}; allowed is {low[channel]:g} to {high[channel]:g} {why}.")
 
     def advance(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
         from hybridworld.physics.kernels.ball3d import advance

@@ -129,15 +129,20 @@ class Environment(ABC):
 
     def solve(self, states: np.ndarray, frames: int, params: np.ndarray | None = None) -> np.ndarray:
         """The reference answer: one state or a batch of states, `frames` frames later."""
-        batch, single = checked_states(self.spec, states)
+        batch, single = self.checked(states)
         frames = whole(f"{self.spec.name}: frames", frames)
-        with self._blamed("check_physical"):
-            self.check_physical(batch)
         rows = checked_params(self.spec, params, len(batch))
         with self._blamed("advance"):
             answer = self.advance(batch, frames, rows)
         self._check_answer(batch, frames, rows, answer)
         return answer[0] if single else answer
+
+    def checked(self, states: Any) -> tuple[np.ndarray, bool]:
+        """One state or many that can exist, as numbers (batch, channels, *grid), and whether it was one."""
+        batch, single = checked_states(self.spec, states)
+        with self._blamed("check_physical"):
+            self.check_physical(batch)
+        return batch, single
 
     def trajectory(self, states: np.ndarray, frames: int, params: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """The states now and after each of the next `frames` frames, one after the other."""

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from hybridworld.errors import InvalidInput, SolverFailure
-from hybridworld.physics.arguments import checked_params, checked_states, first_non_finite
+from hybridworld.physics.arguments import checked_params, first_non_finite, whole
 from hybridworld.physics.environment import Environment, Sample
 from hybridworld.physics.grids import coarsen, prolong, repeated
 from hybridworld.physics.spec import StateSpec
@@ -90,13 +90,12 @@ class Resolved(Environment):
 
     def trajectory(self, states: np.ndarray, frames: int, params: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """The truth: one run of the reference on the finer grid, of which each frame is averaged on the way out."""
-        batch, single = checked_states(self.spec, states)
-        self.check_physical(batch)
+        batch, single = self.checked(states)
         rows = checked_params(self.spec, params, len(batch))
         fine, per_frame = self.reference()
         yield states
         now = self.prolonged(batch)
-        for frame in range(1, frames + 1):
+        for frame in range(1, whole(f"{self.spec.name}: frames", frames) + 1):
             now = fine.advance(now, per_frame, rows)
             answer = self.averaged(now)
             bad = first_non_finite(answer)

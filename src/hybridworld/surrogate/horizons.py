@@ -6,6 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hybridworld.errors import InvalidInput
+
+LINKS = 1000
+"""The longest chain that is answered."""
+
 PER_OCTAVE = 4
 """Calibrated horizons between one and its double, once these are so many whole frames apart."""
 
@@ -51,6 +56,10 @@ def chain_of(horizon: float, longest: float) -> tuple[float, ...]:
 
     Whole horizons have whole links, the longer ones first.
     """
+    if horizon > LINKS * longest:
+        raise InvalidInput(
+            f"The horizon is {horizon:g} frames: at most {LINKS * longest:g} are answered, in {LINKS} links of {longest:g}."
+        )
     count = max(1, int(np.ceil(horizon / longest - 1e-9)))
     if horizon != int(horizon):
         return (horizon / count,) * count

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import number
 from hybridworld.trust.bounds import Residuals
 from hybridworld.trust.drift import drift_p_value
 
@@ -50,9 +51,9 @@ class Calibration:
 
     def threshold(self, horizon: float, q: float) -> float:
         """A score above this is deferred; q = 1 keeps everything, q = 0 nothing."""
-        if not 0 <= q <= 1:
+        if not 0 <= number("The keep fraction q", q) <= 1:
             raise InvalidInput(f"The keep fraction q is {q:g}: it must be from 0 (always the solver) to 1 (never).")
-        if not 0 < horizon < np.inf:
+        if not 0 < number("The horizon", horizon) < np.inf:
             raise InvalidInput(f"The horizon is {horizon:g} frames: it must be a positive number.")
         if q in (0, 1):
             return np.inf if q else -1.0
