@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridworld.app.models import check_fits, load_model
-from hybridworld.app.progress import progress_bar
+from hybridworld.app.progress import announce, progress_bar
+from hybridworld.data.atomic import make_folder
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import CALIBRATING, Recorded, Solved
 from hybridworld.data.manifest import data_hash
 from hybridworld.data.pairs import Evidence
-from hybridworld.deploy.load import find_model, solver_of
+from hybridworld.deploy.load import MODELS, find_model, solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.bundle import Bundle, save_bundle
@@ -29,13 +30,21 @@ SHOWN = (0.5, 0.75, 0.9)  # keep fractions
 
 def calibrate_model(
     model: str | Path, backbone: str | None, data: Path | None, environment: Environment | None, count: int | None = None,
-    out: Path | None = None,
+    out: Path | None = None, device: str | None = None,
 ) -> Path:  # fmt: skip
-    """Judge validation trajectories that chose nothing: thresholds and error bounds then follow from the file."""
-    bundle, path = load_model(model, backbone, environment), out or find_model(model)
+    """Judge validation trajectories that chose nothing: thresholds and error bounds then follow from the file.
+
+    They are written into the model's own file unless `out` names another; what ships with the package is never changed.
+    """
+    path = out or find_model(model)
+    if path.resolve().is_relative_to(MODELS):
+        raise InvalidInput(f"{path.stem} ships with the package and is not overwritten: name a file with --out.")
+    make_folder(path.parent)
+    bundle = load_model(model, backbone, environment, device)
     surrogate, training = bundle.surrogate, bundle.config.training
     count = count or training.calibration or 1
     evidence, origin = calibrating_evidence(model, bundle, data, environment)
+    announce(f"calibrating by {count:,} trajectories")
     with progress_bar() as bar:
         task = bar.add_task("calibrating: trajectories", total=count)
         arrays = calibrate(

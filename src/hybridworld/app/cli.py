@@ -5,9 +5,10 @@ import sys
 import warnings
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from hybridworld import __version__
 from hybridworld.errors import HybridWorldError, InvalidInput
@@ -15,7 +16,20 @@ from hybridworld.errors import HybridWorldError, InvalidInput
 if TYPE_CHECKING:
     from hybridworld.physics.environment import Environment
 
+
+class Interruptible(TyperGroup):
+    """Commands that end with a word and exit code 130 when they are interrupted."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stopped:
+            print(str(stopped) or "Interrupted.", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=Interruptible,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -41,6 +55,10 @@ ResolvedOption = Annotated[
     int,
     typer.Option("--resolved", metavar="K", min=1, help="Reference on a grid K times finer, averaged to the cells."),
 ]
+DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 ... (default: a GPU where there is one).")]
+ParamOption = Annotated[
+    list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter (may be given several times).")
+]
 SplitOption = Annotated[str, typer.Option(help="train, val, test, ood-near or ood-far.")]
 SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within its split.")]
 
@@ -61,15 +79,20 @@ def options(
     """Hybrid neural world models: fast surrogates of physical dynamics that know when to ask the solver."""
 
 
-def main() -> None:
-    """Run the command; what a user can mend ends with one sentence and exit code 1."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; what a user can mend ends with one sentence and exit code 1, an interruption with 130."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads sleep while they wait: others may need the core
     warnings.formatwarning = warning_in_words
     try:
-        app()
-    except (HybridWorldError, FileExistsError, NotADirectoryError, PermissionError) as error:  # the last three name their path
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(1)
+        app(arguments)
+    except HybridWorldError as error:
+        sentence = str(error)
+    except OSError as error:  # no room, no permission: it names its path
+        sentence = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}."
+    except MemoryError:
+        sentence = "This takes more memory than there is: ask for less."
+    print(f"Error: {sentence}", file=sys.stderr)
+    sys.exit(1)
 
 
 def warning_in_words(
@@ -78,6 +101,18 @@ def warning_in_words(
     """Our own warnings are sentences; others keep the place they come from."""
     ours = category.__module__.startswith("hybridworld.")
     return f"Warning: {message}\n" if ours else f"{filename}:{lineno}: {category.__name__}: {message}\n"
+
+
+def parse_params(wishes: list[str] | None) -> dict[str, float]:
+    """`gravity=-3` of --param, as a mapping."""
+    found = {}
+    for wish in wishes or []:
+        name, _, value = wish.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise InvalidInput(f"--param has '{wish}': write for example gravity=-3.") from None
+    return found
 
 
 def chosen_system(argument: str | None, option: str | None, resolved: int = 1) -> "Environment":
@@ -121,13 +156,15 @@ def simulate(
     frames: Annotated[int | None, typer.Option(help="Frames to simulate (default: a whole trajectory).")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
     gif: Annotated[bool, typer.Option("--gif", help="Write an animation as well.")] = False,
+    param: ParamOption = None,
     resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
     """Run the reference solver on one trajectory; write it as HDF5 and as a picture."""
     from hybridworld.app.simulation import simulate_to_files
 
-    simulate_to_files(chosen_system(system, system_option, resolved), split, seed, frames, out, gif=gif)
+    environment = chosen_system(system, system_option, resolved)
+    simulate_to_files(environment, split, seed, frames, out, gif=gif, params=parse_params(param))
 
 
 @app.command()
@@ -176,6 +213,7 @@ def train(
     settings: Annotated[
         bool, typer.Option("--settings", help="List every setting with its value and meaning, and train nothing.")
     ] = False,
+    device: DeviceOption = None,
     resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
@@ -186,7 +224,7 @@ def train(
     chosen = [*(wishes or []), *([] if seed is None else [f"training.seed={seed}"])]
     if settings:
         show_settings(environment, data, preset, chosen)
-    elif not train_surrogate(environment, data, stream, preset, chosen, out, tensorboard):
+    elif not train_surrogate(environment, data, stream, preset, chosen, out, tensorboard, device):
         raise typer.Exit(130)
 
 
@@ -202,12 +240,18 @@ def predict(
     split: SplitOption = "test",
     seed: Annotated[int, typer.Option(help="Without --input: the first trajectory of the split.")] = 0,
     count: Annotated[int, typer.Option(min=1, help="Without --input: how many trajectories.")] = 16,
-    frame: Annotated[int, typer.Option(help="Frame of the trajectories to start from.")] = 0,
-    coverage: Annotated[float, typer.Option(help="Share of the answers whose error shall stay below its bound.")] = 0.9,
+    frame: Annotated[
+        int | None, typer.Option(help="Frame of the trajectories to start from (default: 0; of a forecast, its last one).")
+    ] = None,
+    param: ParamOption = None,
+    coverage: Annotated[
+        float | None, typer.Option(help="Share of the answers whose error shall stay below its bound (default: 0.9).")
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Ask the solver about all of them, and show the true errors.")] = False,
     dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
+    device: DeviceOption = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -216,8 +260,11 @@ def predict(
     from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
 
     own = chosen_system(None, system_option) if system_option else None
-    hybrid = load_hybrid(model, own, backbone, dask)
-    question = from_file(input, hybrid.spec, frame) if input else from_split(hybrid, split, seed, count, frame)
+    hybrid, changes = load_hybrid(model, own, backbone, dask, device), parse_params(param)
+    if input:
+        question = from_file(input, hybrid.spec, frame, changes)
+    else:
+        question = from_split(hybrid, split, seed, count, frame or 0, changes)
     told = predict_to_files(model, hybrid, question, Request(horizon, mode, q, coverage, check), out)
     if json:
         print(dumps(told, indent=2))
@@ -231,6 +278,7 @@ def calibrate(
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset with `val` (default: ask the solver).")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="Trajectories (default: as the training was set).")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of into the model's file.")] = None,
+    device: DeviceOption = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -239,7 +287,7 @@ def calibrate(
     from hybridworld.app.models import load_model
 
     environment = chosen_system(None, system_option) if system_option else None
-    path = calibrate_model(model, backbone, data, environment, count, out)
+    path = calibrate_model(model, backbone, data, environment, count, out, device)
     show_calibration(path, load_model(path, backbone).arrays)
 
 
@@ -249,6 +297,7 @@ def evaluate(
     data: Annotated[Path, typer.Option(help="Folder of the dataset.")],
     split: Annotated[list[str] | None, typer.Option(help="Only this split (default: all but train and val).")] = None,
     count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
+    device: DeviceOption = None,
     backbone: BackboneOption = None,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
@@ -256,7 +305,7 @@ def evaluate(
     """The error of trained models on trajectories they have not seen, per split and horizon."""
     from hybridworld.app.evaluation import evaluate_models
 
-    evaluate_models(models, backbone, data, split, count, as_json=json, out=out)
+    evaluate_models(models, backbone, data, split, count, as_json=json, out=out, device=device)
 
 
 @app.command(epilog="For example: hybridworld reproduce all --scale laptop --scale ball3d=paper")
@@ -369,6 +418,7 @@ def bench_trust(
     count: Annotated[int, typer.Option(min=40, help="Pairs per horizon and split.")] = 1000,
     q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
     coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
@@ -377,7 +427,7 @@ def bench_trust(
     from hybridworld.app.trust_report import report_trust
 
     environment = chosen_system(None, system_option) if system_option else None
-    report_trust(model, member or [], environment, data, count, q, coverage, as_json=json, out=out)
+    report_trust(model, member or [], environment, data, count, q, coverage, as_json=json, out=out, backbone=backbone)
 
 
 @bench.command("promises")
@@ -390,6 +440,7 @@ def bench_promises(
     draws: Annotated[int, typer.Option(min=1, help="How often all of them are drawn anew.")] = 20,
     q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
     coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
@@ -398,7 +449,7 @@ def bench_promises(
     from hybridworld.app.promises import report_promises
 
     environment = chosen_system(None, system_option) if system_option else None
-    report_promises(model, environment, trajectories, draws, q, coverage, as_json=json, out=out)
+    report_promises(model, environment, trajectories, draws, q, coverage, as_json=json, out=out, backbone=backbone)
 
 
 @bench.command("worth", epilog="For example: hybridworld bench worth ball3d --horizon 16 --horizon 64")

@@ -9,6 +9,7 @@ from hybridworld.app.models import check_fits, load_model
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import publish
 from hybridworld.data.dataset import Dataset
+from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.surrogate.bundle import Bundle
 from hybridworld.surrogate.validation import scores, scores_of_no_change, validation_pairs
 
@@ -18,18 +19,21 @@ Errors = dict[str, dict[str, list[float]]]
 
 def evaluate_models(
     models: Sequence[str], backbone: str | None, data: Path, splits: Sequence[str] | None, count: int, as_json: bool,
-    out: Path | None,
+    out: Path | None, device: str | None = None,
 ) -> None:  # fmt: skip
     """Per split and horizon the error of each model on the same pairs; several models are seeds of one: mean and deviation."""
-    dataset, bundles = Dataset(data), [load_model(model, backbone) for model in models]
+    dataset, bundles = Dataset(data), [load_model(model, backbone, device=device) for model in models]
     for model, bundle in zip(models, bundles, strict=True):
         check_fits(model, bundle.surrogate.spec, data, dataset.spec)
     chosen = splits or [each for each in dataset.splits if each not in ("train", "val")]
+    if not chosen:
+        raise InvalidInput(f"{data} has only {', '.join(dataset.splits)}, which trained the model: name one with --split.")
     with stderr.status("") as status:
         found = {}
         for split in chosen:
             status.update(f"{split}: {count} pairs per horizon")
             found[split] = errors_on(dataset, split, bundles, count)
+            check_finite(models, split, found[split])
     horizons = list(next(iter(found.values())))
     config = bundles[0].config
     publish(
@@ -62,6 +66,18 @@ def errors_on(dataset: Dataset, split: str, bundles: Sequence[Bundle], count: in
         }
         for h in pairs
     }
+
+
+def check_finite(models: Sequence[str], split: str, errors: Errors) -> None:
+    """Raise where an error is no number: that is no result."""
+    for horizon, numbers in errors.items():
+        for kind in ("mse", "nrmse"):
+            for model, value in zip(models, numbers[kind], strict=True):
+                if not np.isfinite(value):
+                    raise HybridWorldError(
+                        f"{model}: the error on '{split}' at horizon {horizon} is not finite, which is no result: look at the "
+                        "data with `hybridworld data verify`, or train the model anew."
+                    )
 
 
 def rows_of(split: str, errors: Errors) -> list[list[str]]:

@@ -55,9 +55,9 @@ class Material:
 
 def train_surrogate(
     environment: Environment | None, data: Path | None, stream: bool, preset: str, wishes: Sequence[str],
-    out: Path | None, tensorboard: bool,
-) -> bool:  # fmt: skip
-    """Train, or go on where a run was interrupted, then say how good it is; False if it was interrupted again."""
+    out: Path | None, tensorboard: bool, device: str | None = None,
+) -> Path | None:  # fmt: skip
+    """Train, or go on where a run was interrupted, then say how good it is: the model's file; None if interrupted again."""
     with ExitStack() as stack:
         material = find_material(environment, data, stream, stack)
         config = configure_for(material.spec, material.environment, preset, wishes)
@@ -69,17 +69,17 @@ def train_surrogate(
             watchers.append(board := Board(folder / BOARD))
             stack.callback(board.close)
         try:
-            state = train(task_for(material, config, preset), folder, watch_with(watchers))
+            state = train(task_for(material, config, preset), folder, watch_with(watchers), device)
         except KeyboardInterrupt:
             stack.close()
             say_where_it_stopped(display)
-            return False
+            return None
     if state is not None:
         network = config.surrogate.backbone if ":" in config.surrogate.backbone else None
         if config.training.calibration and not load_model(folder / MODEL, network).arrays:
-            calibrate_model(folder / MODEL, network, data, material.environment)
+            calibrate_model(folder / MODEL, network, data, material.environment, device=device)
         finish(state, folder, f"{material.spec.name}, {preset}", display.was_finished)
-    return True
+    return folder / MODEL
 
 
 # What to learn from.
@@ -162,7 +162,9 @@ def task_for(material: Material, config: Config, preset: str) -> Task:
 
 def display_for(title: str) -> Display:
     """On the leader's terminal a live one; the others of a team are never told anything."""
-    return LiveDisplay(title) if stderr.is_terminal and leads() else Display()
+    if not leads():
+        return Display()
+    return LiveDisplay(title) if stderr.is_terminal else Display(title)
 
 
 def leads() -> bool:

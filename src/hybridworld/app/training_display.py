@@ -14,11 +14,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hybridworld.app.progress import stderr
+from hybridworld.app.progress import announce, stderr
 from hybridworld.app.words import time_in_words
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.checkpoint import State
 
+PREPARING = "preparing: scales of the data, validation pairs"
 WIDEST = 100  # columns: a longer bar says nothing more
 HEADERS = ("horizon", "MSE", "no change", "ratio", "nRMSE", "no change", "AUROC")
 
@@ -26,9 +27,10 @@ Record = Mapping[str, Any]
 
 
 class Display:
-    """One line per epoch. Silent until it is told something, and only the leader of a team tells."""
+    """One line about the beginning, with a title, and one per epoch; only the leader of a team is told of epochs."""
 
-    def __init__(self) -> None:
+    def __init__(self, title: str = "") -> None:
+        self._title = title
         self.state: State | None = None
         self.was_finished = False
 
@@ -49,6 +51,8 @@ class Display:
         return f"{time_in_words((time.monotonic() - self._began) / steps * (state.config.training.steps - state.step))} left"
 
     def __enter__(self) -> Self:
+        if self._title:
+            announce(f"{self._title}, {PREPARING}")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -59,8 +63,7 @@ class LiveDisplay(Display):
     """Bar, loss and scores by horizon, drawn four times a second for as long as the training runs."""
 
     def __init__(self, title: str) -> None:
-        super().__init__()
-        self._title = title
+        super().__init__(title)
         self._live = Live(console=stderr, get_renderable=self._draw, transient=True)
 
     def on_epoch(self, state: State, record: Record) -> None:
@@ -76,7 +79,7 @@ class LiveDisplay(Display):
     def _draw(self) -> RenderableType:
         title, state = Text.assemble((self._title, "bold")), self.state
         if state is None:
-            return Group(title, Text("preparing: scales of the data, validation pairs"))
+            return Group(title, Text(PREPARING))
         lines: list[RenderableType] = [title, progress_line(state, self.time_left(state)), loss_line(state)]
         if state.history:
             lines += ["", horizon_table(state.history[-1], latest_auroc(state.history)[1])]

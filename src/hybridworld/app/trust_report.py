@@ -33,10 +33,10 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 def report_trust(
     model: str, members: Sequence[str], environment: Environment | None, data: Path, count: int, q: float, coverage: float,
-    as_json: bool, out: Path | None,
+    as_json: bool, out: Path | None, backbone: str | None = None,
 ) -> None:  # fmt: skip
     """Measure and publish; `members` are further networks for the ensemble."""
-    bundles, dataset = [load_model(each, environment=environment) for each in (model, *members)], Dataset(data)
+    bundles, dataset = [load_model(each, backbone, environment) for each in (model, *members)], Dataset(data)
     for each, bundle in zip((model, *members), bundles, strict=True):
         check_fits(each, bundle.surrogate.spec, data, dataset.spec)
     config, spec = bundles[0].config, bundles[0].surrogate.spec

@@ -45,15 +45,12 @@ class Forecast:
 
     def __repr__(self) -> str:
         used, horizons = np.atleast_1d(as_array("used_solver", self.used_solver)), np.atleast_1d(self.horizon)
-        ahead = f"{horizons.min():g}" if horizons.min() == horizons.max() else f"{horizons.min():g} to {horizons.max():g}"
-        told = [f"{'state' if np.ndim(self.used_solver) == 0 else f'{len(used)} states'}, {ahead} frames ahead"]
+        told = ["1 state" if np.ndim(self.used_solver) == 0 else f"{len(used)} states", f"{_span(horizons)} frames ahead"]
         if self.score is None:
             told.append("by the surrogate alone")
         else:
-            told.append(f"{int(used.sum())} of {len(used)} by the solver")
-            told.append(
-                f"scores {np.nanmin(as_array('score', self.score)):.3g} to {np.nanmax(as_array('score', self.score)):.3g}"
-            )
+            scores = np.atleast_1d(as_array("score", self.score))
+            told += [f"{int(used.sum())} of {len(used)} by the solver", f"scores {_span(scores)}"]
         if isinstance(self.threshold, float):
             told.append(f"threshold {self.threshold:.3g}")
         name = "" if self.model is None else f" of {self.model.spec.name}"
@@ -160,6 +157,15 @@ def first_of(forecast: Forecast) -> Forecast:
     values = {name: getattr(forecast, name) for name in names}
     first: dict[str, Any] = {name: None if each is None else each[0] for name, each in values.items()}
     return replace(forecast, links=tuple(map(first_of, forecast.links)), **first)
+
+
+def _span(values: np.ndarray) -> str:
+    """The range of the finite values, or the one there is."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return "unknown"
+    low, high = f"{finite.min():.3g}", f"{finite.max():.3g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _kept(values: np.ndarray, used_solver: np.ndarray) -> np.ndarray:

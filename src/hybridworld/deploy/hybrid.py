@@ -24,7 +24,7 @@ from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.horizons import chain_of
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import ErrorBound
-from hybridworld.trust.calibration import Calibration, flagged
+from hybridworld.trust.calibration import Calibration, check_keep_fraction, flagged
 from hybridworld.trust.signal import Estimate, TrustSignal, distance
 from hybridworld.trust.step_doubling import StepDoubling
 
@@ -113,7 +113,7 @@ class HybridModel:
             raise InvalidInput(
                 f"The mode is {shown(mode)}: choose 1 (the surrogate alone) or 2 (with the solver where needed)."
             )
-        number("The keep fraction q", q)
+        check_keep_fraction(q)
         states, single = checked_states(self.spec, state)
         if not len(states):
             raise InvalidInput(f"{self.spec.name}: there are no states; give at least 1.")
@@ -127,6 +127,10 @@ class HybridModel:
         else:
             parts = [(some, self._chain(states[some], h, rows[some], q, limit, solve)) for h, some in by_horizon(horizons)]
             forecast = merged(parts, horizons)
+        lost = int((~np.isfinite(forecast.state)).any(axis=tuple(range(1, forecast.state.ndim))).sum())
+        if lost:
+            note = f"{lost} of {len(states)} answers are not finite: the surrogate has none to give."
+            forecast = replace(forecast, notes=(*forecast.notes, note))
         forecast = replace(forecast, start=states, params=None if blind else rows, model=self)
         return (first_of(forecast) if single else forecast).like(state)
 
@@ -182,7 +186,9 @@ class HybridModel:
             yield f"reaches a validation MSE of {validation['mse']:.3g}, {share:.2g} times that of no change"
         known = f"from {self.calibration.size:,} trajectories" if self.calibration else "none: run `hybridworld calibrate`"
         yield f"thresholds and bounds: {known}"
-        yield f"solver: {'none, so mode 1 alone' if self._solve is None else self.system.identity if self.system else 'given'}"
+        known = self.system.identity if self.system else {}
+        named = ", ".join(f"{name} {value}" for name, value in known.items())
+        yield f"solver: {'none, so mode 1 alone' if self._solve is None else named or 'given'}"
 
     def _horizons_in_words(self) -> str:
         few = len(self.trained) < 16

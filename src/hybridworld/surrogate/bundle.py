@@ -19,7 +19,7 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
-from hybridworld.data.atomic import write_atomically
+from hybridworld.data.atomic import make_folder, write_atomically
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
@@ -66,7 +66,7 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
         },
         sort_keys=True,
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_atomically(path, tensors_to_bytes(tensors, {"hybridworld": text, "sha256": digest(text, tensors)}))
 
 

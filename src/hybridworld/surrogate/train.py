@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.nn.utils import clip_grad_norm_
 
-from hybridworld.data.atomic import only_one_in, write_atomically
+from hybridworld.data.atomic import make_folder, only_one_in, write_atomically
 from hybridworld.data.evidence import evidence_pairs
 from hybridworld.data.pairs import Batch, Evidence, GuidedBatch, Pairs, TrajectorySource
 from hybridworld.errors import HybridWorldError, InvalidInput
@@ -67,11 +67,11 @@ class Watch:
     """Every few epochs: a number per horizon about the surrogate, from the validation pairs (the AUROC of its error map)."""
 
 
-def train(task: Task, folder: Path, watch: Watch | None = None) -> State | None:
+def train(task: Task, folder: Path, watch: Watch | None = None, device: str | None = None) -> State | None:
     """Train in `folder`, or go on there. Under torchrun only the leader has an outcome; it wrote `model.safetensors`."""
     watch = watch or Watch()
-    us = team()
-    folder.mkdir(parents=True, exist_ok=True)
+    us = team(device)
+    make_folder(folder)
     with only_one_in(folder, "training") if us.leads else nullcontext(), torch.random.fork_rng():
         state = run(task, folder, watch, us)
     return state if us.leads else None
@@ -83,7 +83,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     if training.batch % us.world:
         raise InvalidInput(f"training.batch is {training.batch}: {us.world} processes cannot share it evenly.")
     checkpoints = Checkpoints(folder)
-    state = begin(task, checkpoints.load(task.config, task.provenance.get("data")), us)
+    state = begin(task, checkpoints.load(task.config, task.provenance.get("data"), task.train.spec.name), us)
     objective = Objective(state.surrogate, training, task.solve, (us.rank, us.world))
     objective.unsolved = state.unsolved
     model = us.share(objective)
