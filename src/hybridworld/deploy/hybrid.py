@@ -186,8 +186,8 @@ class HybridModel:
             yield f"reaches a validation MSE of {validation['mse']:.3g}, {share:.2g} times that of no change"
         known = f"from {self.calibration.size:,} trajectories" if self.calibration else "none: run `hybridworld calibrate`"
         yield f"thresholds and bounds: {known}"
-        known = self.system.identity if self.system else {}
-        named = ", ".join(f"{name} {value}" for name, value in known.items())
+        identity = self.system.identity if self.system else {}
+        named = ", ".join(f"{name} {value}" for name, value in identity.items())
         yield f"solver: {'none, so mode 1 alone' if self._solve is None else named or 'given'}"
 
     def _horizons_in_words(self) -> str:
