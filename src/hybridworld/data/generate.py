@@ -215,7 +215,7 @@ def _on_threads(plan: Plan, root: Path, todo: list[Shard], workers: int) -> Iter
             if stop.is_set():
                 return None
             image, entry = make_shard(plan.environment, shard, plan.dtype)
-        return seal(root, shard, image.data, entry)
+        return None if stop.is_set() else seal(root, shard, image.data, entry)
 
     waiting = iter(todo)
     pending: set[Future] = set()

@@ -18,6 +18,9 @@ from hybridworld.physics.arguments import checked_params, checked_states, first_
 from hybridworld.physics.spec import SPLITS, StateSpec
 from hybridworld.physics.symmetry import Symmetry
 
+MOST_FRAMES = 10**9
+"""More would never end."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -131,6 +134,8 @@ class Environment(ABC):
         """The reference answer: one state or a batch of states, `frames` frames later."""
         batch, single = self.checked(states)
         frames = whole(f"{self.spec.name}: frames", frames)
+        if frames > MOST_FRAMES:
+            raise InvalidInput(f"{self.spec.name}: frames is {frames:.3g}; at most {MOST_FRAMES:,} are solved at once.")
         rows = checked_params(self.spec, params, len(batch))
         with self._blamed("advance"):
             answer = self.advance(batch, frames, rows)

@@ -20,7 +20,7 @@ from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
 from hybridworld.data.atomic import make_folder, write_atomically
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.physics.spec_text import spec_from_text, spec_to_text
@@ -96,6 +96,8 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None, system: Envi
         scales = Normalisation(*(weights[name].numpy() for name in Normalisation.__dataclass_fields__))
         surrogate = Surrogate(spec, config.surrogate, scales, backbone)
         surrogate.load_state_dict(weights)
+    except HybridWorldError:
+        raise
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         why = shorten(str(error).splitlines()[-1].strip(" \t."), 200)  # the first line of torch is a heading
         raise InvalidInput(f"{path}: the weights do not fit the network {name}: {why}.") from error

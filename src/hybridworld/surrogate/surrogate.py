@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import CodeFailure, InvalidInput, raised
+from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.backbones import Backbone, find_backbone
+from hybridworld.surrogate.backbones import BACKBONES, Backbone, find_backbone
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
 from hybridworld.surrogate.guide import Guide
@@ -68,10 +69,26 @@ class Surrogate(nn.Module):
         self.guide: Guide | None = None
         if config.guide:
             make, options["factor"] = GuidedLeap, config.guide_factor or options["patch"]
-        self.backbone: Any = make(len(spec.channels), boundaries, CONDITION, **options)
+        self.backbone: Any = self._made(make, boundaries, options)
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():
                 nn.init.zeros_(parameter)
+
+    def _made(self, make: Any, boundaries: tuple[str, ...], options: dict[str, Any]) -> Any:
+        """The network; one of the user's own is tried at once, so that what it gets wrong is told with the user's line."""
+        arguments = (len(self.spec.channels), boundaries, CONDITION)
+        if self.config.backbone in BACKBONES:
+            return make(*arguments, **options)
+        z, name = torch.zeros(2, *self.spec.shape), f"The network {self.config.backbone}"
+        try:
+            network = make(*arguments, **options)
+            with torch.no_grad():
+                answer = network.eval()(z, torch.zeros(2, CONDITION))
+        except Exception as error:
+            raise CodeFailure(f"{name} raised {raised(error)}.") from error
+        if not isinstance(answer, Tensor) or answer.shape != z.shape:
+            raise CodeFailure(f"{name} maps states of shape {tuple(z.shape)} to {shown(answer)}; the shape must stay.")
+        return network.train()
 
     def attach_guide(self, environment: Environment) -> None:
         """Let a guided surrogate run the solver of its system on a coarse grid."""
