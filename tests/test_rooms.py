@@ -5,7 +5,7 @@ from pathlib import Path
 
 import hybridworld
 
-ROOMS = ["errors", "physics", "figures", "data", "surrogate", "trust", "deploy", "bench", "reproduce", "app"]
+ROOMS = ["errors", "physics", "figures", "data", "surrogate", "trust", "deploy", "bench", "reproduce", "serve", "app"]
 SOURCE = Path(hybridworld.__file__).parent
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what `_WHERE` says, for editors and type checkers
     from hybridworld.deploy.gate import Gate
     from hybridworld.deploy.hybrid import HybridModel
     from hybridworld.deploy.load import load
+    from hybridworld.deploy.wrap import wrap
     from hybridworld.errors import CodeFailure, HybridWorldError, InvalidInput, SolverFailure
     from hybridworld.physics.check import check_environment
     from hybridworld.physics.environment import Environment, Sample
@@ -57,6 +58,7 @@ _WHERE = {
     "system": "physics.registry:find_system",
     "thread_limit": "physics.threads",
     "train": "app.notebook",
+    "wrap": "deploy.wrap",
 }
 """Public name -> where it is defined, and its name there where that differs."""
 
@@ -64,7 +66,7 @@ __all__ = [
     "Axis", "CodeFailure", "Dataset", "Environment", "Field", "Forecast", "Gate", "HybridModel", "HybridWorldError",
     "InvalidInput", "Parameter", "Sample", "SolverFailure", "StateSpec", "Symmetry", "Trajectory", "__version__", "calibrate",
     "check_environment", "generate", "load", "over_trajectories", "simulate", "square_symmetries", "system", "thread_limit",
-    "train",
+    "train", "wrap",
 ]  # fmt: skip
 
 

@@ -118,8 +118,8 @@ def test_both_signs_get_diverging_colours_around_zero():
 
 
 def test_only_a_length_in_three_dimensions_is_a_position():
-    assert trajectories.position_of(SPECS["ball"]) == PLACE
-    assert [kind for kind, spec in SPECS.items() if trajectories.position_of(spec)] == ["ball"]
+    assert SPECS["ball"].position == PLACE
+    assert [kind for kind, spec in SPECS.items() if spec.position] == ["ball"]
 
 
 def test_the_style_leaves_no_trace():

@@ -5,6 +5,7 @@ import sys
 import warnings
 from json import dumps
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,10 +48,17 @@ ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A model that ships (ball3d), or path/to/model.safetensors.")
 ]
 BackboneOption = Annotated[
-    str | None, typer.Option(metavar="FILE.py:CLASS", help="The network of a model that was trained with one of your own.")
+    str | None,
+    typer.Option(metavar="FILE.py:NAME", help="The code of a model with a network of yours, or that you wrapped."),
+]
+SignalOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help='What draws the error map, for example "step-doubling + symmetries".')
 ]
 SolverOption = Annotated[str | None, typer.Option("--system", help="The solver of a system of your own: file.py:Class.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+KeepOption = Annotated[float, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate.")]
+CoverageOption = Annotated[float, typer.Option(help="Share of the answers whose error shall stay below its bound.")]
+MarkdownOption = Annotated[Path | None, typer.Option("--out", help="Write what is printed as Markdown, with provenance.")]
 ResolvedOption = Annotated[
     int,
     typer.Option("--resolved", metavar="K", min=1, help="Reference on a grid K times finer, averaged to the cells."),
@@ -125,6 +133,11 @@ def chosen_system(argument: str | None, option: str | None, resolved: int = 1) -
     return find_system(argument or option or "").resolved(resolved)
 
 
+def own_system(option: str | None) -> "Environment | None":
+    """The system that --system names, where a model may do without."""
+    return None if option is None else chosen_system(None, option)
+
+
 @app.command()
 def systems(system: SystemOption = None, json: JsonOption = False) -> None:
     """List the physical systems: state, parameters, splits."""
@@ -194,12 +207,29 @@ def generate(
     generate_dataset(chosen_system(system, system_option, resolved), out, scale, count, split, dtype, workers, dask)
 
 
-@app.command(epilog="For example: hybridworld train ball3d --stream --preset smoke --set training.lr=1e-3")
+@app.command(epilog="For example: hybridworld train euler2d --resolved 4 --minutes 30")
 def train(
     system: SystemArgument = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=0.05,
+            help="A budget for data, training, calibration and a verdict; --data and --stream may be left out.",
+        ),
+    ] = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Learn from a dataset; SYSTEM may be left out.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Learn from the solver, with no dataset.")] = False,
-    preset: Annotated[str, typer.Option(help="paper, laptop, guided, or smoke (is everything connected?).")] = "laptop",
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="MODEL", help="Go on from a trained model: its weights, units and network.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="paper, laptop, guided, or smoke (default: laptop; with --minutes guided where the system can be coarsened; "
+            "with --from that of the model)."
+        ),
+    ] = None,
     wishes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Change a setting (may be given several times); see --settings."),
@@ -207,7 +237,10 @@ def train(
     seed: Annotated[int | None, typer.Option(help="The same as --set training.seed=N.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Folder of the run (default: runs/SYSTEM-PRESET); an interrupted one goes on there."),
+        typer.Option(
+            metavar="RUN",
+            help="Folder of the run (default: runs/SYSTEM-PRESET or runs/SYSTEM-Nmin); an interrupted one goes on there.",
+        ),
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write RUN/tensorboard as well.")] = False,
     settings: Annotated[
@@ -217,14 +250,16 @@ def train(
     resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
-    """Train a surrogate, from a dataset or straight from the solver."""
-    from hybridworld.app.training import show_settings, train_surrogate
+    """Train a surrogate, from a dataset or straight from the solver, for so many epochs or so many minutes."""
+    began = monotonic()
+    from hybridworld.app.training import Request, show_settings, train_surrogate
 
     environment = None if system is system_option is None else chosen_system(system, system_option, resolved)
     chosen = [*(wishes or []), *([] if seed is None else [f"training.seed={seed}"])]
+    asked = Request(environment, data, stream, minutes, start, preset, chosen, out, tensorboard, began, device)
     if settings:
-        show_settings(environment, data, preset, chosen)
-    elif not train_surrogate(environment, data, stream, preset, chosen, out, tensorboard, device):
+        show_settings(asked)
+    elif not train_surrogate(asked):
         raise typer.Exit(130)
 
 
@@ -233,7 +268,13 @@ def predict(
     model: ModelArgument,
     horizon: Annotated[float, typer.Option(help="Frames ahead; in mode 1 any positive number.")] = 64,
     mode: Annotated[int, typer.Option(help="1: the surrogate alone. 2: the solver answers what the error map flags.")] = 2,
-    q: Annotated[float, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate.")] = 0.75,
+    q: Annotated[
+        float | None, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate (default: 0.75).")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Instead of q: the largest error, in deviations; what no bound promises is solved."),
+    ] = None,
     input: Annotated[
         Path | None, typer.Option(metavar="FILE", help="States: The Well's HDF5, or datasets `state` and `params`.")
     ] = None,
@@ -248,6 +289,8 @@ def predict(
         float | None, typer.Option(help="Share of the answers whose error shall stay below its bound (default: 0.9).")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Ask the solver about all of them, and show the true errors.")] = False,
+    error_map: Annotated[bool, typer.Option("--map", help="The error map in mode 1 as well; it needs no solver.")] = False,
+    signal: SignalOption = None,
     dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
@@ -259,22 +302,67 @@ def predict(
     from hybridworld.app.models import load_hybrid
     from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
 
-    own = chosen_system(None, system_option) if system_option else None
-    hybrid, changes = load_hybrid(model, own, backbone, dask, device), parse_params(param)
+    hybrid, changes = load_hybrid(model, own_system(system_option), backbone, dask, signal, device), parse_params(param)
     if input:
         question = from_file(input, hybrid.spec, frame, changes)
     else:
         question = from_split(hybrid, split, seed, count, frame or 0, changes)
-    told = predict_to_files(model, hybrid, question, Request(horizon, mode, q, coverage, check), out)
+    request = Request(horizon, mode, q, coverage, check, tolerance, error_map)
+    told = predict_to_files(model, hybrid, question, request, out)
     if json:
         print(dumps(told, indent=2))
     else:
         show(told)
 
 
-@app.command()
+@app.command(epilog="For example: hybridworld serve mine=runs/mine/model.safetensors --system mine.py:Mine --port 9000")
+def serve(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL...]", help="Names that ship, files, or NAME=FILE (default: all that ship)."),
+    ] = None,
+    runs: Annotated[Path, typer.Option(metavar="DIR", help="Bundles that appear there are served as well.")] = Path("runs"),
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine a token is required.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
+    token: Annotated[
+        str | None, typer.Option(envvar="HYBRIDWORLD_TOKEN", help="Clients must send `Authorization: Bearer TOKEN`.")
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that solve (default: one per core).")] = None,
+    dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
+    queue: Annotated[int, typer.Option(min=1, help="Requests that may wait; more are refused with 503.")] = 128,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds until a request is given up with 504.")] = 60,
+    solver_seconds: Annotated[float, typer.Option(min=0, help="Solver time per request.")] = 30,
+    client_seconds: Annotated[float, typer.Option(min=1, help="Solver time per client and minute.")] = 60,
+    backbone: BackboneOption = None,
+    system_option: Annotated[
+        list[str] | None, typer.Option("--system", help="A system of your own: file.py:Class (may be given several times).")
+    ] = None,
+) -> None:
+    """A page to play with, and the Open Inference Protocol for programs."""
+    from hybridworld.app.serving import serve_models
+    from hybridworld.serve.limits import Limits
+
+    limits = Limits(queue=queue, seconds=timeout, solver_seconds=solver_seconds, client_seconds=client_seconds)
+    own, browser = system_option or [], not no_browser
+    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser):
+        raise typer.Exit(130)
+
+
+@app.command(epilog="Your own model: hybridworld calibrate --model file.py:load --system ball3d")
 def calibrate(
-    model: ModelArgument,
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="A model that ships (ball3d), or path/to/model.safetensors.")
+    ] = None,
+    own: Annotated[
+        str | None,
+        typer.Option("--model", metavar="FILE.py:NAME", help="A model of your own: a function, a class, or what returns it."),
+    ] = None,
+    horizons: Annotated[
+        str | None,
+        typer.Option(help="With --model: what it answers, as 1,2,4,8 or 1-64 (default: all up to the longest)."),
+    ] = None,
+    signal: SignalOption = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset with `val` (default: ask the solver).")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="Trajectories (default: as the training was set).")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of into the model's file.")] = None,
@@ -282,13 +370,54 @@ def calibrate(
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
-    """Give a model its validation scores: any q then has its threshold, and errors have bounds. `train` ends with this."""
-    from hybridworld.app.calibration import calibrate_model, show_calibration
-    from hybridworld.app.models import load_model
+    """Give a model its validation scores: any q then has its threshold, and errors have bounds. `train` ends with this.
+
+    A file holds one calibration per signal: others stay as they are.
+    """
+    from hybridworld.app.calibration import calibrate_model, calibrate_own, show_calibration
+
+    if (model is None) == (own is None):
+        raise InvalidInput("Name the model: one that ships or its file as the argument, or your own code with --model.")
+    environment = own_system(system_option)
+    if own is not None:
+        path = calibrate_own(own, environment, horizons, data, count, out, signal)
+    else:
+        path = calibrate_model(model or "", backbone, data, environment, count, out, signal, device=device)
+    show_calibration(path, own or backbone)
+
+
+@app.command()
+def models(
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="Show the card of this one.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the models that ship; with a name, print its card: data, recipe, price, accuracy, known failures."""
+    from hybridworld.app.cards import show_card, show_models
+
+    if model:
+        show_card(model, as_json=json)
+    else:
+        show_models(as_json=json)
+
+
+@app.command(epilog="For example: hybridworld card ball3d --out docs/models")
+def card(
+    model: ModelArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the page; the same as data stands beside the model.")] = Path(
+        "out/models"
+    ),
+    count: Annotated[
+        int | None, typer.Option(min=2, help="Trajectories per split (default: what a minute of the solver gives, 16 to 200).")
+    ] = None,
+    notes: Annotated[Path | None, typer.Option(metavar="FILE", help="Further known failures, one sentence per line.")] = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+) -> None:
+    """Measure a model on test, ood-near and ood-far, and write its card."""
+    from hybridworld.app.cards import make_card
 
     environment = chosen_system(None, system_option) if system_option else None
-    path = calibrate_model(model, backbone, data, environment, count, out, device)
-    show_calibration(path, load_model(path, backbone).arrays)
+    make_card(model, backbone, environment, count, notes, out)
 
 
 @app.command()
@@ -296,16 +425,21 @@ def evaluate(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Trained models (several: seeds of one).")],
     data: Annotated[Path, typer.Option(help="Folder of the dataset.")],
     split: Annotated[list[str] | None, typer.Option(help="Only this split (default: all but train and val).")] = None,
+    horizon: Annotated[
+        list[int] | None, typer.Option(min=1, help="Frames ahead (may be given several times; default: as the training lists).")
+    ] = None,
     count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
     device: DeviceOption = None,
     backbone: BackboneOption = None,
+    system_option: SolverOption = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """The error of trained models on trajectories they have not seen, per split and horizon."""
     from hybridworld.app.evaluation import evaluate_models
 
-    evaluate_models(models, backbone, data, split, count, as_json=json, out=out, device=device)
+    environment = chosen_system(None, system_option) if system_option else None
+    evaluate_models(models, backbone, environment, data, split, horizon, count, as_json=json, out=out, device=device)
 
 
 @app.command(epilog="For example: hybridworld reproduce all --scale laptop --scale ball3d=paper")
@@ -361,7 +495,7 @@ def bench_solvers(
     frames: Annotated[int, typer.Option(min=1, help="Frames per call.")] = 64,
     repeats: Annotated[int, typer.Option(min=1, help="Each time is the best of so many.")] = 3,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Compiled solver against its NumPy twin, in one run, warm-up apart."""
     from hybridworld.app import timing
@@ -379,7 +513,7 @@ def bench_data(
     dtype: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
     workers: Annotated[int | None, typer.Option(min=1, help="Trajectories solved at once (default: one per core).")] = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Trajectories and training pairs per second, and the memory they take."""
     from hybridworld.app import timing
@@ -397,7 +531,7 @@ def bench_train(
     steps: Annotated[int | None, typer.Option(min=2, help="Steps for each loop, whatever time they take.")] = None,
     compile: Annotated[bool, typer.Option("--compile", help="Try torch.compile as well: minutes more.")] = False,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Training with data, checkpoints and display against a plain loop, in one run, warm-up apart."""
     from hybridworld.app import timing
@@ -416,18 +550,19 @@ def bench_trust(
         list[str] | None, typer.Option(metavar="MODEL", help="Another seed, for the ensemble (may be given several times).")
     ] = None,
     count: Annotated[int, typer.Option(min=40, help="Pairs per horizon and split.")] = 1000,
-    q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
-    coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    q: KeepOption = 0.75,
+    coverage: CoverageOption = 0.9,
+    signal: SignalOption = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """What the error map is worth: against its rivals, as a gate, as a bound, as an alarm, and what it costs."""
     from hybridworld.app.trust_report import report_trust
 
-    environment = chosen_system(None, system_option) if system_option else None
-    report_trust(model, member or [], environment, data, count, q, coverage, as_json=json, out=out, backbone=backbone)
+    environment = own_system(system_option)
+    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone)
 
 
 @bench.command("promises")
@@ -438,18 +573,41 @@ def bench_promises(
         typer.Option(min=20, help="That calibrate, and as many that test (default: those of the model's calibration)."),
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="How often all of them are drawn anew.")] = 20,
-    q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
-    coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    q: KeepOption = 0.75,
+    coverage: CoverageOption = 0.9,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Deferral, coverage and false alarms of one model over fresh draws of the trajectories that calibrate and test it."""
     from hybridworld.app.promises import report_promises
 
-    environment = chosen_system(None, system_option) if system_option else None
-    report_promises(model, environment, trajectories, draws, q, coverage, as_json=json, out=out, backbone=backbone)
+    report_promises(
+        model, own_system(system_option), trajectories, draws, q, coverage, as_json=json, out=out, backbone=backbone
+    )
+
+
+@bench.command("tolerance", epilog="For example: hybridworld bench tolerance ball3d --tolerance 0.1 --tolerance 0.2")
+def bench_tolerance(
+    model: ModelArgument,
+    tolerance: Annotated[
+        list[float] | None, typer.Option(help="In deviations (may be given several times; default: 0.05, 0.1, 0.2, 0.5).")
+    ] = None,
+    coverage: CoverageOption = 0.9,
+    count: Annotated[int, typer.Option(min=1, help="Trajectories per split.")] = 2000,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset (default: ask the solver).")] = None,
+    signal: SignalOption = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+    json: JsonOption = False,
+    out: MarkdownOption = None,
+) -> None:
+    """What a tolerance costs and delivers: the share that is solved, and the share of errors above it, on every split."""
+    from hybridworld.app.tolerance import report_tolerances
+
+    wanted = tolerance or [0.05, 0.1, 0.2, 0.5]
+    report_tolerances(model, own_system(system_option), data, wanted, coverage, count, signal, backbone, as_json=json, out=out)
 
 
 @bench.command("worth", epilog="For example: hybridworld bench worth ball3d --horizon 16 --horizon 64")
@@ -462,6 +620,7 @@ def bench_worth(
     count: Annotated[int | None, typer.Option(min=1, help="States (default: 64 on grids, else 256).")] = None,
     split: SplitOption = "test",
     resolved: ResolvedOption = 1,
+    signal: SignalOption = None,
     backbone: BackboneOption = None,
     system_option: SystemOption = None,
     json: JsonOption = False,
@@ -473,7 +632,7 @@ def bench_worth(
 
     environment, name = chosen_system(system, system_option, resolved), system or system_option
     chosen = model or (name if name in shipped() else None)
-    report_worth(environment, chosen, backbone, horizon or [64], count, split, as_json=json, out=out)
+    report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal)
 
 
 if __name__ == "__main__":

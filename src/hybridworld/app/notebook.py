@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from hybridworld.app.calibration import calibrate_model
 from hybridworld.app.datasets import generate_dataset
-from hybridworld.app.models import network_class
-from hybridworld.app.training import setting_in_words, train_surrogate
+from hybridworld.app.training import Request, setting_in_words, train_surrogate
 from hybridworld.data.dataset import Dataset
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import load
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.arguments import shown, whole
+from hybridworld.physics.arguments import number, shown, whole
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system
 
@@ -48,12 +48,16 @@ def generate(
 def train(
     system: System | None = None,
     data: Path | str | None = None,
-    preset: str = "laptop",
+    preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    minutes: float | None = None,
+    start: str | None = None,
     out: Path | str | None = None,
     device: str | None = None,
 ) -> HybridModel:
     """A surrogate, trained on a dataset or, without one, straight from the solver; an interrupted training goes on.
+
+    With `minutes`, a budget, it finds data, epochs and calibration by itself. `start` is a trained model to go on from.
 
     `settings` are those that `hybridworld train --settings` lists, as {"training.epochs": 5}. The run is in the folder `out`,
     by default runs/SYSTEM-PRESET.
@@ -64,10 +68,13 @@ def train(
     wishes = [f"{name}={setting_in_words(value)}" for name, value in (settings or {}).items()]
     root, folder = None if data is None else _path("data", data), None if out is None else _path("out", out)
     backbone = str((settings or {}).get("surrogate.backbone", ""))
-    found = train_surrogate(environment, root, root is None, preset, wishes, folder, False, device)
+    minutes = None if minutes is None else number("The number of minutes", minutes)
+    streams = root is None and minutes is None
+    asked = Request(environment, root, streams, minutes, start, preset, wishes, folder, began=monotonic(), device=device)
+    found = train_surrogate(asked)
     if found is None:
         raise KeyboardInterrupt
-    return load(found, environment, network_class(backbone if ":" in backbone else None), device=device)
+    return load(found, environment, backbone if ":" in backbone else None, device=device)
 
 
 def calibrate(
@@ -76,18 +83,20 @@ def calibrate(
     system: System | None = None,
     count: int | None = None,
     out: Path | str | None = None,
+    signal: str | None = None,
     backbone: str | None = None,
     device: str | None = None,
 ) -> HybridModel:
     """The model with thresholds and error bounds from `count` validation trajectories of its solver, or of a dataset.
 
-    They are written into its file, or into `out`. `system` is for one of your own, `backbone` (file.py:Class) likewise.
+    They are written into its file, or into `out`. `signal` names what draws the map. `system` is for one of your
+    own, `backbone` (file.py:Class) likewise.
     """
     environment = None if system is None else _system(system)
     root, file = None if data is None else _path("data", data), None if out is None else _path("out", out)
     count = None if count is None else whole("The number of trajectories", count, 1)
-    path = calibrate_model(model, backbone, root, environment, count, file, device)
-    return load(path, environment, network_class(backbone), device=device)
+    path = calibrate_model(model, backbone, root, environment, count, file, signal, device=device)
+    return load(path, environment, backbone, signal=signal, device=device)
 
 
 def _system(system: System) -> Environment:

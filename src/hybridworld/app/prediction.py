@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from hybridworld.data.trajectory import with_params
 from hybridworld.data.well import file_image
 from hybridworld.data.well_file import WellFile, opened
 from hybridworld.deploy.forecast import Forecast, forecast_page
-from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.hybrid import KEEP, HybridModel
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.arguments import checked_params, checked_states
 from hybridworld.physics.environment import Sample
@@ -38,9 +38,16 @@ class Request:
 
     horizon: float
     mode: int
-    q: float
+    q: float | None
     coverage: float | None  # of error bounds; none: 0.9, or as much as the calibration can promise
     check: bool  # ask the solver for the truth about all of them
+    tolerance: float | None = None  # instead of q
+    error_map: bool = False  # in mode 1 as well
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As `HybridModel.predict` takes them."""
+        return {name: getattr(self, name) for name in ("mode", "q", "tolerance", "coverage", "error_map")}
 
 
 @dataclass(frozen=True)
@@ -68,9 +75,11 @@ def predict_to_files(name: str, model: HybridModel, question: Question, request:
     """Answer, write it as HDF5 and as a picture, and return what there is to tell."""
     make_folder(out)
     with stderr.status("warming up") as status:
-        given = (request.horizon, question.params[:1], request.mode)
-        model.predict(question.states[:1], *given, threshold=-1.0)
-        model.predict(question.states, request.horizon, question.params, request.mode, threshold=np.inf)
+        if request.tolerance is None:
+            model.predict(question.states[:1], request.horizon, question.params[:1], request.mode, threshold=-1.0)
+            model.predict(question.states, request.horizon, question.params, request.mode, threshold=np.inf)
+        else:
+            model.predict(question.states[:1], request.horizon, question.params[:1], **request.options)
         status.update(f"{len(question.names)} forecasts")
         answer = ask(model, question, request)
         status.update("writing")
@@ -165,7 +174,7 @@ def _well(path: Path, spec: StateSpec, frame: int | None) -> tuple[np.ndarray, n
 def ask(model: HybridModel, question: Question, request: Request) -> Answer:
     """The forecast, and what it takes to judge it."""
     inputs = (question.states, request.horizon, question.params)
-    forecast = model.predict(*inputs, request.mode, request.q)
+    forecast = model.predict(*inputs, **request.options)
     alone = forecast.state if request.mode == 1 else model.predict(*inputs, mode=1).state
     answer = Answer(forecast, alone)
     answer = replace(answer, error_bounds=model.error_bounds(forecast, request.coverage))
@@ -177,7 +186,7 @@ def ask(model: HybridModel, question: Question, request: Request) -> Answer:
 
 
 def describe(name: str, model: HybridModel, question: Question, answer: Answer, request: Request) -> dict[str, Any]:
-    """All but the states, as plain data; None stands for a number that is not finite, which JSON does not have.
+    """All but the states, as plain data; None stands for a threshold that no score exceeds, since JSON has no infinity.
 
     `links` has the horizon, the threshold and the number of deferred trajectories of each part of a chain.
     """
@@ -193,9 +202,11 @@ def describe(name: str, model: HybridModel, question: Question, answer: Answer, 
     }
     gate: dict[str, Any] = {}
     if request.mode == 2:
-        gate = {"q": request.q, "threshold": finite(forecast.threshold), "deferred": deferred}
-        gate["coverage"] = model.bound.default if request.coverage is None and model.bound else request.coverage
-        gate["calibrated_by"] = model.calibration.size if model.calibration else 0
+        gate = {"threshold": finite(forecast.threshold), "deferred": deferred, "coverage": request.coverage}
+        if request.coverage is None and model.bound and request.tolerance is None:
+            gate["coverage"] = model.bound.default
+        gate |= {"q": KEEP if request.q is None else request.q} if request.tolerance is None else promised(model, request)
+        gate |= {"signal": model.signal.name, "calibrated_by": model.calibration.size if model.calibration else 0}
         gate["links"] = [
             {"horizon": link.horizon, "threshold": finite(link.threshold), "deferred": int(link.used_solver.sum())}
             for link in forecast.links
@@ -216,6 +227,14 @@ def describe(name: str, model: HybridModel, question: Question, answer: Answer, 
     }
 
 
+def promised(model: HybridModel, request: Request) -> dict[str, Any]:
+    """The tolerance, and what the validation data say about it; None where there is no bound."""
+    assert request.tolerance is not None
+    found = model.delivers(request.horizon, request.tolerance, request.coverage)
+    shares = {} if found is None else {name: None if np.isnan(value) else value for name, value in asdict(found).items()}
+    return {"tolerance": request.tolerance, "validation": shares or None}
+
+
 def finite(value: float | None) -> float | None:
     """The value if it is a finite number."""
     return value if value is not None and np.isfinite(value) else None
@@ -229,14 +248,14 @@ def show(told: dict[str, Any]) -> None:
     rows = told["trajectories"]
     titles = {
         "score": "score",
-        "error_bound": f"bound {told.get('coverage') or 0:.0%}",
+        "error_bound": f"bound {told.get('coverage', 0):.0%}",
         "surrogate_error": "surrogate's error",
         "error": "error",
     }
     shown = {key: title for key, title in titles.items() if key in rows[0]}
     table = Table("", "by", *shown.values(), "ms", box=None, header_style="dim", padding=(0, 0, 0, 2))
     for row in rows:
-        numbers = ("-" if row[key] is None else f"{row[key]:.3g}" for key in shown)
+        numbers = (f"{row[key]:.3g}" for key in shown)
         who = "solver" if row["used_solver"] else "surrogate"
         table.add_row(row["name"], who, *numbers, f"{1e3 * row['seconds']:.3g}")
     console = Console(highlight=False)
@@ -244,7 +263,10 @@ def show(told: dict[str, Any]) -> None:
     console.print(table)
     if told["mode"] == 2:
         console.print(f"  {told['deferred']} of {len(rows)} went to the solver: {why_deferred(told)}", soft_wrap=True)
-        console.print(f"  thresholds and bounds rest on {told['calibrated_by']:,} validation trajectories", soft_wrap=True)
+        if "tolerance" in told:
+            console.print(f"  {promise_in_words(told)}", soft_wrap=True)
+        rest = f"thresholds and bounds rest on {told['calibrated_by']:,} validation trajectories"
+        console.print(f"  {rest}, judged by {told['signal']}", soft_wrap=True)
     parts = ", ".join(f"{part} {1e3 * seconds:.3g} ms" for part, seconds in told["seconds"].items())
     console.print(f"  {parts}, after a warm-up", soft_wrap=True)
     if "error" in rows[0]:
@@ -260,6 +282,8 @@ def show(told: dict[str, Any]) -> None:
 
 def why_deferred(told: dict[str, Any]) -> str:
     """The thresholds, of each link where the forecast is a chain."""
+    if "tolerance" in told:
+        return f"no bound promises {told['tolerance']:g} for them"
     if told["links"]:
         parts = (
             f"{link['deferred']} at h = {link['horizon']:g}"
@@ -270,6 +294,18 @@ def why_deferred(told: dict[str, Any]) -> str:
     if told["threshold"] is None:
         return "no score is too high"
     return f"their scores exceed {told['threshold']:.3g} (q = {told['q']:g} of the validation data)"
+
+
+def promise_in_words(told: dict[str, Any]) -> str:
+    """What a tolerance promises, what the validation data say about the accepted answers, and with a check, what came true."""
+    most, tolerance, known = f"{1 - told['coverage']:.3g}", told["tolerance"], told["validation"]
+    said = f"promised: of all answers a share of at most {most} exceeds {tolerance:g}"
+    if known and known["exceeding_accepted"] is not None:
+        said += f"; of the accepted validation answers {known['exceeding_accepted']:.1%} do, of all {known['exceeding']:.1%}"
+    errors = [row["error"] for row in told["trajectories"] if not row["used_solver"] and "error" in row]
+    if errors:
+        said += f"; here {sum(error > tolerance for error in errors)} of {len(errors)} accepted ones"
+    return said
 
 
 def write_forecasts(

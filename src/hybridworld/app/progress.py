@@ -10,6 +10,12 @@ from rich.text import Text
 stderr = Console(stderr=True)
 
 
+def announce(what: str) -> None:
+    """A line of a log about what begins now; a terminal shows it by itself."""
+    if not stderr.is_terminal:
+        stderr.print(what, highlight=False, markup=False, soft_wrap=True)
+
+
 class RateColumn(ProgressColumn):
     """For example `3.4/s`."""
 
@@ -39,12 +45,6 @@ class Bar(Protocol):
 
     def advance(self, task_id: Any, advance: float = 1) -> None:
         """Say how much further a task is."""
-
-
-def announce(what: str) -> None:
-    """A line of a log about what begins now; a terminal shows it by itself."""
-    if not stderr.is_terminal:
-        stderr.print(what, highlight=False, markup=False, soft_wrap=True)
 
 
 class Lines:

@@ -1,6 +1,7 @@
 """What a training shows while it runs, on stderr: a table that lives on a terminal, one line per epoch in a log.
 
-Who watches a training has `on_start` and `on_epoch`; the state that `on_start` brings is the training itself, and stays so.
+Who watches a training has `tell`, `on_start` and `on_epoch`; the state that `on_start` brings is the training itself, and stays
+so.
 """
 
 import time
@@ -14,25 +15,33 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hybridworld.app.progress import announce, stderr
+from hybridworld.app.progress import stderr
 from hybridworld.app.words import time_in_words
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.checkpoint import State
 
-PREPARING = "preparing: scales of the data, validation pairs"
 WIDEST = 100  # columns: a longer bar says nothing more
+QUIET = 10.0
+"""Seconds between two lines of a log about the same preparation."""
 HEADERS = ("horizon", "MSE", "no change", "ratio", "nRMSE", "no change", "AUROC")
 
 Record = Mapping[str, Any]
 
 
 class Display:
-    """One line about the beginning, with a title, and one per epoch; only the leader of a team is told of epochs."""
+    """One line per epoch. Silent until it is told something, and only the leader of a team tells."""
 
-    def __init__(self, title: str = "") -> None:
-        self._title = title
+    def __init__(self) -> None:
         self.state: State | None = None
         self.was_finished = False
+        self._subject, self._said = "", 0.0
+
+    def tell(self, what: str) -> None:
+        """What is being prepared: a line about each subject (what stands before the colon), and more if it takes long."""
+        subject, now = what.partition(":")[0], time.monotonic()
+        if subject != self._subject or now - self._said > QUIET:
+            self._subject, self._said = subject, now
+            stderr.print(what, highlight=False, soft_wrap=True)
 
     def on_start(self, state: State) -> None:
         """The training begins here, or goes on."""
@@ -51,8 +60,6 @@ class Display:
         return f"{time_in_words((time.monotonic() - self._began) / steps * (state.config.training.steps - state.step))} left"
 
     def __enter__(self) -> Self:
-        if self._title:
-            announce(f"{self._title}, {PREPARING}")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -63,8 +70,12 @@ class LiveDisplay(Display):
     """Bar, loss and scores by horizon, drawn four times a second for as long as the training runs."""
 
     def __init__(self, title: str) -> None:
-        super().__init__(title)
+        super().__init__()
+        self._title, self._doing = title, "preparing"
         self._live = Live(console=stderr, get_renderable=self._draw, transient=True)
+
+    def tell(self, what: str) -> None:
+        self._doing = f"preparing: {what}"
 
     def on_epoch(self, state: State, record: Record) -> None:
         pass
@@ -79,7 +90,7 @@ class LiveDisplay(Display):
     def _draw(self) -> RenderableType:
         title, state = Text.assemble((self._title, "bold")), self.state
         if state is None:
-            return Group(title, Text(PREPARING))
+            return Group(title, Text(self._doing))
         lines: list[RenderableType] = [title, progress_line(state, self.time_left(state)), loss_line(state)]
         if state.history:
             lines += ["", horizon_table(state.history[-1], latest_auroc(state.history)[1])]
@@ -169,6 +180,9 @@ class Board:
             ) from error
         self._open = lambda epoch: SummaryWriter(str(folder), purge_step=epoch)
         self._writer: Any = None
+
+    def tell(self, what: str) -> None:
+        """There is no curve of preparations."""
 
     def on_start(self, state: State) -> None:
         """Points of epochs that will be made again are dropped."""

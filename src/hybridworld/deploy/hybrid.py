@@ -1,7 +1,8 @@
 """A surrogate that knows when to ask: (state, horizon, params) -> Forecast.
 
 mode 1    the surrogate alone: one forward pass
-mode 2    the surrogate and its error map; trajectories whose score exceeds τ(horizon, q) go to the reference solver
+mode 2    the surrogate and its error map; trajectories whose score exceeds τ(horizon, q) go to the reference solver,
+          or, where a tolerance is given, those whose error bound exceeds it
 
 Up to the longest horizon that training has seen, an answer is one forecast. Beyond it, it is a chain of forecasts.
 """
@@ -9,8 +10,10 @@ Up to the longest horizon that training has seen, an answer is one forecast. Bey
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -21,13 +24,17 @@ from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.arguments import as_array, as_number, checked_params, checked_states, number, shown, whole
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.horizons import chain_of
+from hybridworld.surrogate.bundle import Bundle, save_bundle
+from hybridworld.surrogate.horizons import chain_of, composed, listed
 from hybridworld.surrogate.surrogate import Surrogate
-from hybridworld.trust.bounds import ErrorBound
+from hybridworld.trust.bounds import COVERAGE, ErrorBound
 from hybridworld.trust.calibration import Calibration, check_keep_fraction, flagged
 from hybridworld.trust.signal import Estimate, TrustSignal, distance
 from hybridworld.trust.step_doubling import StepDoubling
+from hybridworld.trust.tolerance import Delivered, check_tolerance, expected
 
+KEEP = 0.75
+"""The keep fraction q where none is given."""
 CELLS = 2**17
 """Values per channel in one forward pass, about."""
 
@@ -39,12 +46,17 @@ Threshold = float | Callable[[float], float]
 """Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
 
 
+Judge = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
+"""Scores -> who is deferred, and the threshold if that decided."""
+Rule = Callable[[float], Judge]
+"""Horizon -> how answers are judged there."""
+
+
 class HybridModel:
     """A surrogate, its trust signal, its calibration, and the solver that it defers to.
 
     `trained` are the horizons that its training drew; without them, all whole ones up to the longest of the surrogate.
-    `system` is the physical system, where it is known: it makes states to begin with. `about` holds what is known of its
-    training: `validation` and `provenance` of its file.
+    `system` is the physical system, where it is known: it makes states to begin with. `bundle` is what `save` writes.
     """
 
     def __init__(
@@ -57,15 +69,18 @@ class HybridModel:
         signal: TrustSignal | None = None,
         trained: Sequence[int] | None = None,
         system: Environment | None = None,
-        about: Mapping[str, Any] | None = None,
+        bundle: Bundle | None = None,
     ) -> None:
         self.surrogate, self.calibration, self._solve = surrogate.eval(), calibration, solve
-        self.system, self.about = system, about or {}
+        self.system, self._bundle = system, bundle
         self.bound, self._cell_bound = bound, cell_bound  # of a score, and of the cells of an error map
-        self.signal = signal or StepDoubling(surrogate, surrogate.std)
+        self.signal = signal or StepDoubling(surrogate, surrogate.std, surrogate.answered)
         self.longest = float(surrogate.horizons.max())
         """The longest horizon that is answered in one pass."""
         self.trained = frozenset(range(1, int(self.longest) + 1) if trained is None else trained)
+        answered = surrogate.answered
+        self.judged = answered if answered is None or not self.signal.cost.parts else composed(answered)
+        """The horizons that have an error map, where these are not all."""
 
     @property
     def spec(self) -> StateSpec:
@@ -86,18 +101,27 @@ class HybridModel:
         horizon: Any,
         params: Any = None,
         mode: int = 2,
-        q: float = 0.75,
+        q: float | None = None,
         threshold: Threshold | None = None,
+        tolerance: float | None = None,
+        coverage: float | None = None,
+        error_map: bool = False,
     ) -> Forecast:
-        """The state `horizon` frames later, for one state or a batch. `threshold` overrides the one that q stands for.
+        """The state `horizon` frames later, for one state or a batch, which may have one horizon per state.
 
-        A batch may have one horizon per state. `params` are numbers in the order of `spec.params`, or a mapping by name. A
-        horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link. States
-        that cannot exist are refused; tensors are answered by tensors.
+        `params` are numbers in the order of `spec.params`, or a mapping by name. Tensors are answered by tensors. States that
+        cannot exist are refused.
+
+        In mode 2 the solver answers what is above the threshold that q stands for (0.75 unless said), or above `threshold`.
+        With a `tolerance` instead (in deviations, mean over cells) it answers what is not bounded by it: of all answers at most
+        a share 1 - coverage (0.1 unless said) then exceeds it, on data like the validation data. `error_map` asks for the map
+        in mode 1 as well.
+
+        A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """
         if self.system is not None:
             self.system.checked(state)
-        return self.onward(state, horizon, params, mode, q, threshold)
+        return self.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map)
 
     def onward(
         self,
@@ -105,15 +129,17 @@ class HybridModel:
         horizon: Any,
         params: Any = None,
         mode: int = 2,
-        q: float = 0.75,
+        q: float | None = None,
         threshold: Threshold | None = None,
+        tolerance: float | None = None,
+        coverage: float | None = None,
+        error_map: bool = False,
     ) -> Forecast:
         """As `predict`, from the answer of a surrogate: whether such a state can exist is not asked before a solver is."""
         if as_number(mode) not in (1, 2):
             raise InvalidInput(
                 f"The mode is {shown(mode)}: choose 1 (the surrogate alone) or 2 (with the solver where needed)."
             )
-        check_keep_fraction(q)
         states, single = checked_states(self.spec, state)
         if not len(states):
             raise InvalidInput(f"{self.spec.name}: there are no states; give at least 1.")
@@ -121,11 +147,12 @@ class HybridModel:
         blind = params is None and mode == 1 and not self.surrogate.config.params  # nobody looks at them
         rows = np.zeros((len(states), len(self.spec.params))) if blind else checked_params(self.spec, params, len(states))
         solve = self._solver(horizons) if mode == 2 else None  # before any work
-        limit = threshold if threshold is None or callable(threshold) else number("The threshold", threshold)
+        rule = self._rule(mode, q, threshold, tolerance, coverage)
+        asked = (rule, solve, error_map or mode == 2, tolerance is not None)
         if isinstance(horizons, float):
-            forecast = self._chain(states, horizons, rows, q, limit, solve)
+            forecast = self._chain(states, horizons, rows, *asked)
         else:
-            parts = [(some, self._chain(states[some], h, rows[some], q, limit, solve)) for h, some in by_horizon(horizons)]
+            parts = [(some, self._chain(states[some], each, rows[some], *asked)) for each, some in by_horizon(horizons)]
             forecast = merged(parts, horizons)
         lost = int((~np.isfinite(forecast.state)).any(axis=tuple(range(1, forecast.state.ndim))).sum())
         if lost:
@@ -135,18 +162,27 @@ class HybridModel:
         return (first_of(forecast) if single else forecast).like(state)
 
     def _chain(
-        self, states: np.ndarray, horizon: float, params: np.ndarray, q: float, threshold: Threshold | None, solve: Solve | None
+        self,
+        states: np.ndarray,
+        horizon: float,
+        params: np.ndarray,
+        rule: Rule,
+        solve: Solve | None,
+        mapped: bool,
+        promised: bool,
     ) -> Forecast:
-        """As many links as the horizon takes, each from the answer before it."""
-        spans = chain_of(horizon, self.longest)
+        """As many links as the horizon takes, each from the answer before it; what shall be promised and cannot, is solved."""
+        if solve is not None and promised and not self.bounded(horizon):
+            return self._solver_alone(states, horizon, params, solve)
+        spans = chain_of(horizon, self.longest, self.judged if mapped else self.surrogate.answered)
         parts: list[Forecast] = []
         for link, span in enumerate(spans, 1):
             with _naming(link, "the forecast"):
                 now = states if link == 1 else checked_states(self.spec, parts[-1].state)[0]
-                if solve is None:
-                    parts.append(self._surrogate_alone(now, span, params))
+                if solve is not None:
+                    parts.append(self._gated(now, span, params, rule, solve))
                 else:
-                    parts.append(self._gated(now, span, params, q, threshold, solve))
+                    parts.append((self._mapped if mapped else self._surrogate_alone)(now, span, params))
         return replace(joined(parts, horizon), notes=tuple(self._notes(horizon, spans, 1 if solve is None else 2)))
 
     def rollout(
@@ -156,21 +192,38 @@ class HybridModel:
         links: int,
         params: Any = None,
         mode: int = 2,
-        q: float = 0.75,
+        q: float | None = None,
         threshold: Threshold | None = None,
+        tolerance: float | None = None,
+        coverage: float | None = None,
     ) -> Iterator[Forecast]:
-        """`links` predictions of `horizon` frames, each from the answer before it, with the gate at each link."""
+        """`links` predictions of `horizon` frames, each from the answer before it, with the gate at each link.
+
+        A tolerance is that of each link, as if it began from the truth: errors add up along the chain.
+        """
         numbers = range(1, whole("The number of links", links, 1) + 1)
 
         def answers(state: Any) -> Iterator[Forecast]:
             for link in numbers:
                 with _naming(link, "the rollout"):
                     answer = self.predict if link == 1 else self.onward
-                    forecast = answer(state, horizon, params, mode, q, threshold)
+                    forecast = answer(state, horizon, params, mode, q, threshold, tolerance, coverage)
                 yield forecast
                 state = forecast.state
 
         return answers(state)
+
+    def with_signal(self, signal: TrustSignal) -> Self:
+        """The same model with a map by another signal, for which nothing is calibrated: no thresholds, no bounds."""
+        other = copy(self)
+        other.signal, other.calibration, other.bound, other._cell_bound = signal, None, None, None
+        return other
+
+    def through(self, call: Callable[[Any], Any], solve: Solve | None) -> Self:
+        """The same model with `call(network)` in place of its networks and `solve` as its solver: a server routes both."""
+        other = copy(self)
+        other.surrogate, other.signal, other._solve = call(self.surrogate), call(self.signal), solve
+        return other
 
     def _described(self) -> Iterator[str]:
         """What it is about, what it learned from, what it reaches, and who helps it."""
@@ -178,7 +231,7 @@ class HybridModel:
         seen = "sees state and parameters" if config.params and self.spec.params else "sees the state alone"
         yield f"of {self.spec.name}: {config.backbone}, {network:,} weights, {seen}, on {self.surrogate.mean.device}"
         yield f"horizons: {self._horizons_in_words()}, longer ones in chains"
-        provenance, validation = self.about.get("provenance", {}), self.about.get("validation", {})
+        provenance, validation = (self._bundle.provenance, self._bundle.validation) if self._bundle else ({}, {})
         if "data" in provenance:
             yield f"trained on {provenance['data']}"
         share = share_of_no_change(validation)
@@ -197,14 +250,14 @@ class HybridModel:
     def _notes(self, horizon: float, spans: Sequence[float], mode: int) -> Iterator[str]:
         if len(spans) > 1:
             chain = " + ".join(f"{span:g}" for span in spans)
-            yield (
-                f"{horizon:g} frames are more than the longest trained horizon, {self.longest:g}: the answer is a chain of "
-                f"{chain} frames, and has no error bound."
-            )
+            why = f"more than the longest trained horizon, {self.longest:g}"
+            if self.surrogate.answered is not None:
+                why = f"not answered in one pass, as {listed(self.surrogate.answered)} are"
+            yield f"{horizon:g} frames are {why}: the answer is a chain of {chain} frames, and has no error bound."
         unseen = sorted(set(spans) - self.trained)
         if unseen:
-            asked = ", ".join(f"{span:g}" for span in unseen)
             known = self._horizons_in_words()
+            asked = ", ".join(f"{span:g}" for span in unseen)
             yield f"No training has seen a horizon of {asked} frames (it has seen {known}): expect larger errors."
         if mode == 2 and 1.0 in spans:
             yield "At 1 frame the error map compares with two half frames, which no training has seen alone."
@@ -215,20 +268,82 @@ class HybridModel:
             answers = [self.surrogate(*piece).cpu().numpy() for piece in self._pieces(states, horizon, params)]
         return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds, horizon=horizon)
 
-    def _gated(
-        self, states: np.ndarray, horizon: float, params: np.ndarray, q: float, threshold: Threshold | None, solve: Solve
-    ) -> Forecast:
-        limit = self.threshold(horizon, q) if threshold is None else threshold(horizon) if callable(threshold) else threshold
+    def _mapped(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
+        """The surrogate alone, with its error map."""
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate and error map"), torch.inference_mode():
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
         predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        answer = predicted.astype(np.float64)
-        deferred = flagged(score, limit)
-        with timed(seconds, "solver"):
+        return Forecast(predicted, np.zeros(len(states), bool), error_map, score, None, seconds, horizon)
+
+    def _gated(self, states: np.ndarray, horizon: float, params: np.ndarray, rule: Rule, solve: Solve) -> Forecast:
+        judge = rule(horizon)  # before any work: it may refuse
+        forecast = self._mapped(states, horizon, params)
+        assert forecast.score is not None
+        deferred, threshold = judge(forecast.score)
+        answer = forecast.state.astype(np.float64)
+        with timed(forecast.seconds, "solver"):
             if deferred.any():
                 answer[deferred] = solve(states[deferred], int(horizon), params[deferred])
-        return Forecast(answer, deferred, error_map, score, limit, seconds, horizon)
+        return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
+
+    def _solver_alone(self, states: np.ndarray, horizon: float, params: np.ndarray, solve: Solve) -> Forecast:
+        """What nothing can be promised about."""
+        seconds: dict[str, float] = {}
+        with timed(seconds, "solver"):
+            answer = solve(states, int(horizon), params)
+        note = f"There is no error bound at {horizon:g} frames, so with a tolerance the solver answers everything."
+        return Forecast(answer, np.ones(len(states), bool), seconds=seconds, horizon=horizon, notes=(note,))
+
+    def _rule(
+        self, mode: int, q: float | None, threshold: Threshold | None, tolerance: float | None, coverage: float | None
+    ) -> Rule:
+        """Who is deferred, after a look at whether the wishes go together."""
+        keep = KEEP if q is None else q
+        check_keep_fraction(keep)
+        if threshold is not None and not callable(threshold):
+            number("The threshold", threshold)
+        if tolerance is None:
+
+            def by_score(horizon: float) -> Judge:
+                limit = self.threshold(horizon, keep) if threshold is None else threshold
+                limit = limit(horizon) if callable(limit) else limit
+                return lambda score: (flagged(score, limit), limit)
+
+            return by_score
+        if q is not None or threshold is not None:
+            raise InvalidInput("A tolerance decides by itself what goes to the solver: give it, or q, or a threshold, but one.")
+        if mode == 1:
+            raise InvalidInput("A tolerance hands to the solver what it cannot promise: it needs mode 2.")
+        check_tolerance(tolerance)
+        bound, share = self._known_bound(), COVERAGE if coverage is None else coverage
+        bound.check(share)
+        return lambda horizon: lambda score: (flagged(bound(score, horizon, share), tolerance), None)
+
+    def bounded(self, horizon: float) -> bool:
+        """Does one forecast answer that horizon, with an error bound?"""
+        judged = self.judged is None or horizon in self.judged
+        return judged and horizon <= self.longest and self._known_bound().covers(horizon)
+
+    def delivers(self, horizon: float, tolerance: float, coverage: float | None = None) -> Delivered | None:
+        """What that tolerance costs and delivers on the validation data; None where there is no bound for the horizon."""
+        check_tolerance(tolerance)
+        share = COVERAGE if coverage is None else coverage
+        return expected(self._known_bound(), horizon, tolerance, share) if self.bounded(horizon) else None
+
+    def _known_bound(self) -> ErrorBound:
+        if self.bound is None:
+            raise InvalidInput(
+                f"The model of {self.spec.name} has no validation scores, so no error bound to hold a tolerance against: run "
+                "`hybridworld calibrate`."
+            )
+        return self.bound
+
+    def save(self, path: str | Path) -> None:
+        """Write the model with its calibrations to one file, from which `hw.load` makes it again."""
+        if self._bundle is None:
+            raise InvalidInput("This model was put together by hand: one that was loaded or wrapped can be saved.")
+        save_bundle(Path(path), self._bundle)
 
     def error_bounds(self, forecast: Forecast, coverage: float | None = None) -> np.ndarray | None:
         """What the error of each answer does not exceed in a share `coverage` of cases; 0 where the solver answered.
@@ -242,7 +357,7 @@ class HybridModel:
         horizons = np.broadcast_to(forecast.horizon, score.shape)
         bounds = np.full(score.shape, np.inf)
         for horizon in np.unique(horizons):
-            if horizon <= self.longest and self.bound.covers(horizon):
+            if self.bounded(horizon):
                 some = horizons == horizon
                 bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage))
         return like(forecast.score, bounds if np.isfinite(bounds).any() else None)
@@ -303,7 +418,8 @@ class HybridModel:
     def _solver(self, horizon: float | np.ndarray) -> Solve:
         if self._solve is None:
             raise InvalidInput(
-                f"Mode 2 and true errors need a solver, and there is none for {self.spec.name}: name its system, or use mode 1."
+                f"Mode 2 and true errors need a solver, and there is none for {self.spec.name}: name its system, or use mode 1 "
+                "(with error_map=True for the map)."
             )
         fractions = np.atleast_1d(horizon)[np.atleast_1d(horizon) % 1 != 0]
         if len(fractions):

@@ -40,7 +40,7 @@ from hybridworld.figures.style import (
     style,
     values_of,
 )  # fmt: skip
-from hybridworld.figures.trajectories import drawn_of, position_of, sliced
+from hybridworld.figures.trajectories import drawn_of, sliced
 from hybridworld.physics.spec import StateSpec
 
 STATES = {"state": "input", "truth": "true future", "prediction": "surrogate"}
@@ -97,7 +97,7 @@ def proof_page(spec: StateSpec, proofs: Sequence[Proof], title: str) -> Page:
 
     Lines of the title after the first become its subtitle.
     """
-    draw = _draw_balls if position_of(spec) else (_draw_dots, _draw_lines, _draw_images)[min(len(spec.grid), 2)]
+    draw = _draw_balls if spec.position else (_draw_dots, _draw_lines, _draw_images)[min(len(spec.grid), 2)]
     states, errors = ([name for name in group if getattr(proofs[0], name) is not None] for group in (STATES, ERRORS))
     headings, split, layout = [(STATES | ERRORS)[name] for name in states + errors], len(states), _layout(spec)
     headings[split - 1] += layout.note if "truth" in states else ""
@@ -125,7 +125,7 @@ def _group(spec: StateSpec, proof: Proof, names: Sequence[str], panels: Sequence
 
 def _layout(spec: StateSpec) -> _Layout:
     sides = np.array([axis.high - axis.low for axis in spec.axes])
-    if position_of(spec):
+    if spec.position:
         wide, high = sides @ np.abs(VIEW)  # the box on the page
         return _Layout(high / wide, 0.85, 0.1, 0.65, note=" (dots: truth)")
     if not spec.grid:
@@ -203,7 +203,7 @@ def _identity(count: int) -> np.ndarray:
 
 
 def _draw_balls(spec: StateSpec, states: _Group, errors: _Group, last: bool) -> None:
-    position = position_of(spec)
+    position = spec.position
     assert position
     places = [values_of(spec, position, part) for part in states.values]
     for ax in (*states.panels, *errors.panels):

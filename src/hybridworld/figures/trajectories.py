@@ -66,13 +66,6 @@ def drawn_of(spec: StateSpec, each: Field, states: np.ndarray) -> tuple[str, np.
     return with_unit(f"|{each.name}|", each.unit), np.linalg.norm(values, axis=1)
 
 
-def position_of(spec: StateSpec) -> Field | None:
-    """The field that is a place in a box: in a state vector over three axes, the first vector that is measured in metres."""
-    if spec.grid or len(spec.axes) != 3:
-        return None
-    return next((each for each in spec.fields if each.kind == "vector" and each.unit == "m"), None)
-
-
 def sliced(spec: StateSpec, states: np.ndarray, title: str) -> tuple[np.ndarray, str]:
     """States cut through the middle of every grid axis beyond the second; the subtitle tells where."""
     for axis, centres in list(zip(spec.axes, spec.centres(), strict=False))[:1:-1]:
@@ -128,7 +121,7 @@ def _field_page(spec: StateSpec, states: np.ndarray, title: str) -> Page:
 
 def _vector_page(spec: StateSpec, states: np.ndarray, title: str) -> Page:
     """Time series of every field, beside the path through the box if there is a position."""
-    position, side, rows = position_of(spec), 4.6, len(spec.fields)
+    position, side, rows = spec.position, 4.6, len(spec.fields)
     left, height = (side + 0.85, max(0.8, side / rows - 0.4)) if position else (LEFT, 1.1)
     figure, top = page(left + 4.75, max(rows * (height + 0.4), side if position else 0) + 0.35, title)
     for row, each in enumerate(spec.fields):
@@ -156,7 +149,7 @@ def animate_trajectory(
     spec: StateSpec, states: np.ndarray, title: str, path: Path, progress: Callable[[int, int], None] | None = None
 ) -> None:
     """Write a looping GIF of at most 100 of the states (frames + 1, channels, *grid); `progress` hears (done, total)."""
-    scene = (_ball_scene if position_of(spec) else _series_scene, _line_scene, _plane_scene)[min(len(spec.grid), 2)]
+    scene = (_ball_scene if spec.position else _series_scene, _line_scene, _plane_scene)[min(len(spec.grid), 2)]
     shown, pictures = spread(len(states), FILM_FRAMES), []
     with style():
         figure, show = scene(spec, *sliced(spec, states, title))
@@ -228,7 +221,7 @@ def _series_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
 
 def _ball_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
     """A ball with a fading trail, and its shadows."""
-    position = position_of(spec)
+    position = spec.position
     assert position
     path = values_of(spec, position, states)
     figure, top = page(5.2, 5.2, title, FILM_DPI)

@@ -17,6 +17,7 @@ import numpy as np
 
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.arguments import describe_cell
+from hybridworld.physics.brushes import Brush, Setting
 from hybridworld.physics.environment import Environment, Sample
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 from hybridworld.physics.symmetry import Symmetry, square_symmetries
@@ -91,6 +92,18 @@ class Ball3D(Environment):
         velocity = rng.uniform(1.0, 3.0) * direction / np.linalg.norm(direction)
         spin = rng.uniform(-5.0, 5.0, size=3)
         return Sample(np.concatenate([position, velocity, spin]), params)
+
+    def blank(self) -> np.ndarray:
+        return np.concatenate([(LOW + HIGH) / 2, np.zeros(6)])
+
+    @property
+    def brushes(self) -> tuple[Brush, ...]:
+        def throw(state: np.ndarray, points: np.ndarray, speed: float) -> np.ndarray:
+            start, end = points
+            return np.concatenate([np.clip(start, LOW, HIGH), speed * (end - start), state[6:]])
+
+        speed = Setting("speed", "m/s per m", 1.0, 10.0, 5.0)
+        return (Brush("throw", "Throw the ball: from where it starts to where it heads.", "arrow", throw, (speed,)),)
 
     def conserved(self, states: np.ndarray, params: np.ndarray) -> dict[str, np.ndarray]:
         """Per unit mass, kept in flight: mechanical energy; momentum only horizontally, and until the first wall."""

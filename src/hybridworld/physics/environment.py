@@ -15,6 +15,7 @@ import numpy as np
 
 from hybridworld.errors import CodeFailure, HybridWorldError, InvalidInput, SolverFailure, raised
 from hybridworld.physics.arguments import checked_params, checked_states, first_non_finite, whole
+from hybridworld.physics.brushes import Brush, painting
 from hybridworld.physics.spec import SPLITS, StateSpec
 from hybridworld.physics.symmetry import Symmetry
 
@@ -112,6 +113,22 @@ class Environment(ABC):
 
     def check_physical(self, states: np.ndarray) -> None:
         """Raise `InvalidInput` where a finite state (batch, ...) cannot exist, say by a negative density."""
+
+    def blank(self) -> np.ndarray:
+        """A quiet state to draw on (channels, *grid)."""
+        low, high = np.array(self.spec.allowed).T
+        return np.broadcast_to(np.clip(0.0, low, high).reshape(-1, *[1] * len(self.spec.grid)), self.spec.shape).copy()
+
+    @property
+    def brushes(self) -> tuple[Brush, ...]:
+        """Ways to draw an initial state by hand; of a field on a grid, every scalar can be painted."""
+
+        def seen(field: str) -> tuple[float, float]:
+            values = self.initial("val", 0).state[self.spec.channels.index(field)]
+            low, high = float(values.min()), float(values.max())
+            return (low, high) if low < high else (low - 1, high + 1)
+
+        return painting(self.spec, seen)
 
     # What every system has.
 

@@ -31,6 +31,7 @@ import numpy as np
 
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.arguments import describe_cell
+from hybridworld.physics.brushes import Brush, Setting, near, radius_setting
 from hybridworld.physics.environment import Environment, Sample, record_with
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 from hybridworld.physics.symmetry import Symmetry, square_symmetries
@@ -203,13 +204,17 @@ class Euler2D(Environment):
 
     def blast(self, energy: float, density: float, centre=(0.5, 0.5)) -> np.ndarray:
         """Gas at rest with `energy` spread evenly over the cells within two cell sizes of `centre`."""
-        x, y = np.meshgrid(*self.spec.centres(), indexing="ij")
-        dx, dy = self.spec.spacing
-        hot = np.hypot(x - centre[0], y - centre[1]) <= 2 * max(dx, dy)
         rest, ones = np.zeros(self.grid), np.ones(self.grid)
         state = conserved_from_primitive(density * ones, rest, rest, AMBIENT_PRESSURE * ones)
-        state[3, hot] += energy / (hot.sum() * dx * dy)
-        return state
+        return self._heated(state, np.array([centre]), energy)
+
+    def _heated(self, state: np.ndarray, points: np.ndarray, energy: float) -> np.ndarray:
+        """The state with `energy` spread evenly over the cells within two cell sizes of a point."""
+        (x0, y0), (dx, dy) = points[0], self.spec.spacing
+        x, y = np.meshgrid(*self.spec.centres(), indexing="ij")
+        hot, heated = np.hypot(x - x0, y - y0) <= 2 * max(dx, dy), np.array(state)
+        heated[3, hot] += energy / (hot.sum() * dx * dy)
+        return heated
 
     def quadrants(self, case: str, wall_x: float = 0.5, wall_y: float = 0.5) -> np.ndarray:
         """Four constant states that meet at (wall_x, wall_y), as exact cell averages."""
@@ -224,6 +229,28 @@ class Euler2D(Environment):
         return (
             left * (below * bottom_left + (1 - below) * top_left)
             + (1 - left) * (below * bottom_right + (1 - below) * top_right)
+        )  # fmt: skip
+
+    def blank(self) -> np.ndarray:
+        return self.blast(0.0, 1.0)
+
+    @property
+    def brushes(self) -> tuple[Brush, ...]:
+        def cloud(state: np.ndarray, points: np.ndarray, density: float, radius: float) -> np.ndarray:
+            u, v, p, _ = primitive_from_conserved(state)
+            inside = near(self.spec, points, radius)
+            return conserved_from_primitive(np.where(inside, density, state[0]), u, v, p)
+
+        energy, density = Setting("energy", "1", 0.1, 5.0, 1.0), Setting("density", "1", 0.1, 3.0, 2.0)
+        return (
+            Brush("blast", "Set off a blast: energy in a small disk.", "point", self._heated, (energy,)),
+            Brush("cloud", "Change the density along a line, at the same pressure.", "stroke", cloud,
+                  (density, radius_setting(self.spec))),
+            *(
+                Brush(f"quadrants {case}", "Four constant states that meet at a point.", "point",
+                      lambda state, points, case=case: self.quadrants(case, *points[0]))
+                for case in QUADRANTS
+            ),
         )  # fmt: skip
 
     def conserved(self, states: np.ndarray, params: np.ndarray) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ import inspect
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 
 from hybridworld.errors import CodeFailure, InvalidInput, nearest, raised
 from hybridworld.physics.arguments import shown
@@ -44,8 +45,8 @@ def find_system(name: str | Path) -> Environment:
         raise InvalidInput(f"System '{name}' is registered as {known[name]}, which cannot be loaded: {error}.") from error
 
 
-def class_from_file(path: Path, class_name: str, base: type) -> type:
-    """The subclass of `base` that a user's file defines; its name may be left out if there is only one."""
+def module_from_file(path: Path) -> ModuleType:
+    """What a user's file defines."""
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -56,6 +57,12 @@ def class_from_file(path: Path, class_name: str, base: type) -> type:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise InvalidInput(f"{path} does not import: {raised(error)}.") from error
+    return module
+
+
+def class_from_file(path: Path, class_name: str, base: type) -> type:
+    """The subclass of `base` that a user's file defines; its name may be left out if there is only one."""
+    module = module_from_file(path)
     found = {
         name: value
         for name, value in vars(module).items()

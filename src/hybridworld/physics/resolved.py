@@ -16,6 +16,7 @@ import numpy as np
 
 from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.arguments import checked_params, first_non_finite, whole
+from hybridworld.physics.brushes import Brush
 from hybridworld.physics.environment import Environment, Sample
 from hybridworld.physics.grids import coarsen, prolong, repeated
 from hybridworld.physics.spec import StateSpec
@@ -131,6 +132,13 @@ class Resolved(Environment):
 
     def check_physical(self, states: np.ndarray) -> None:
         self.system.check_physical(states)
+
+    def blank(self) -> np.ndarray:
+        return self.system.blank()
+
+    @property
+    def brushes(self) -> tuple[Brush, ...]:
+        return self.system.brushes
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:

@@ -155,6 +155,13 @@ class StateSpec:
         """The parameters of the dynamics, in the order in which `solve` takes them."""
         return tuple(parameter for parameter in self.parameters if parameter.role == "dynamics")
 
+    @property
+    def position(self) -> Field | None:
+        """The field that is a place in a box: in a state vector over three axes, the first vector measured in metres."""
+        if self.grid or len(self.axes) != 3:
+            return None
+        return next((each for each in self.fields if each.kind == "vector" and each.unit == "m"), None)
+
     def centres(self) -> tuple[np.ndarray, ...]:
         """Cell centres along each grid axis."""
         return tuple(

@@ -15,6 +15,9 @@ from hybridworld.physics.spec import StateSpec
 
 Settings = Mapping[str, Mapping[str, Any]]  # section -> key -> value
 
+RELATIVE = "relative to guide"
+"""The mean square error over that of the guide, as records of a training call it."""
+
 
 class Section(BaseModel):
     """Frozen, and strict about names."""
@@ -110,6 +113,11 @@ class TrainingConfig(Section):
     def steps(self) -> int:
         """Of the whole training."""
         return self.epochs * self.steps_per_epoch
+
+    @property
+    def measure(self) -> str:
+        """What chooses the best epoch: the validation error that training makes small."""
+        return RELATIVE if self.weighting == "guide" else "mse"
 
 
 class Config(Section):

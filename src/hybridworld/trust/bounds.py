@@ -68,6 +68,7 @@ class ErrorBound:
         groups = [residuals]
         if beginning is not None and min(beginning.sum(), (~beginning).sum()) >= APART:
             groups = [residuals.of(beginning), residuals.of(~beginning)]
+        self.residuals = residuals
         self._horizons = np.array(sorted(residuals.scores))
         self._groups = [_Group(each) for each in groups]
         self.trajectories = trajectories or min(len(values) for values in residuals.scores.values())

@@ -1,0 +1,40 @@
+"""`hybridworld serve`: a page to play with, and the Open Inference Protocol for programs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hybridworld.app.progress import stderr
+from hybridworld.deploy.load import shipped
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.registry import find_system
+from hybridworld.serve.limits import Limits
+
+
+def serve_models(
+    models: Sequence[str] | None,
+    runs: Path,
+    systems: Sequence[str],
+    backbone: str | None,
+    host: str,
+    port: int,
+    token: str | None,
+    limits: Limits,
+    workers: int | None,
+    dask: str | None,
+    browser: bool,
+) -> bool:
+    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship are served."""
+    try:
+        from hybridworld.serve.server import Access, run
+    except ImportError as error:
+        raise InvalidInput(f"`serve` needs more packages ({error.name}): pip install 'hybrid-world-models[serve]'.") from error
+    from hybridworld.serve.catalogue import Catalogue
+    from hybridworld.serve.service import Service
+
+    access = Access(host, token or None)
+    with stderr.status("loading models"):
+        own = [find_system(name) for name in systems]
+        catalogue = Catalogue(models or shipped(), runs, own, backbone)
+        service = Service(catalogue, limits, workers, dask)
+    names = ", ".join(served.name for served in catalogue.all if served.model is not None) or "none"
+    return run(service, access, port, browser, lambda url: print(f"{url}  models: {names}; Ctrl-C stops it", flush=True))

@@ -1,0 +1,182 @@
+"""What is served: models that ship, a user's own bundles, and systems that have a solver and no model yet."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+
+from hybridworld.deploy.gate import Gate, Health
+from hybridworld.deploy.hybrid import Forecast, HybridModel
+from hybridworld.deploy.load import find_model, load, shipped
+from hybridworld.errors import HybridWorldError, InvalidInput, nearest
+from hybridworld.physics.environment import Environment
+from hybridworld.physics.registry import find_system, known_systems
+from hybridworld.physics.spec import StateSpec
+from hybridworld.serve.limits import Refusal
+from hybridworld.trust.physical import Richardson
+from hybridworld.trust.registry import signals_for
+from hybridworld.trust.signal import Ingredients, TrustSignal
+
+log = logging.getLogger("hybridworld.serve")
+
+
+class Served:
+    """A model under its name; or a system under its name, without a model."""
+
+    def __init__(
+        self, name: str, model: HybridModel | None, system: Environment | None = None, path: Path | None = None
+    ) -> None:
+        self.name, self.model, self.path = name, model, path
+        self.system = system if model is None else model.system
+        self._lock, self._variants = Lock(), dict[str, HybridModel]()
+        self._gate = Gate(model) if model is not None and model.calibration is not None else None
+
+    @property
+    def spec(self) -> StateSpec:
+        """What its states mean."""
+        found = self.model or self.system
+        assert found is not None
+        return found.spec
+
+    @cached_property
+    def signals(self) -> Mapping[str, TrustSignal]:
+        """Trust signals that need no data to be fitted on, by name; the model's own is the first."""
+        if self.model is None:
+            return {}
+        found: dict[str, TrustSignal] = {self.model.signal.name: self.model.signal}
+        for name, make in signals_for(Ingredients(self.model.surrogate, self.system)).items():
+            try:
+                signal = make()
+            except InvalidInput:
+                continue
+            if name not in found and not isinstance(signal, Richardson):  # it runs the solver, outside of all budgets
+                found[name] = signal
+        return found
+
+    def with_signal(self, name: str | None) -> HybridModel:
+        """The model with that trust signal. One without a calibration knows q = 0 and q = 1 alone, and no bound."""
+        assert self.model is not None
+        if name is None or name == self.model.signal.name:
+            return self.model
+        if name not in self.signals:
+            known = ", ".join(self.signals)
+            raise Refusal(422, f"{self.name} has no trust signal '{name[:80]}': choose {known}.{nearest(name, self.signals)}")
+        with self._lock:
+            if name not in self._variants:
+                self._variants[name] = self._calibrated(name) or self._uncalibrated(name)
+            return self._variants[name]
+
+    def observe(self, forecast: Forecast) -> Health | None:
+        """Count an answer that could have been deferred; what the gate has seen so far, for a calibrated model."""
+        if self._gate is None:
+            return None
+        with self._lock:
+            self._gate.observe(forecast)
+            return self._gate.health
+
+    def _calibrated(self, name: str) -> HybridModel | None:
+        """From the model's file, where that holds a calibration of the signal."""
+        if self.path is None:
+            return None
+        try:
+            return load(self.path, self.system, signal=name)
+        except InvalidInput:
+            return None
+
+    def _uncalibrated(self, name: str) -> HybridModel:
+        assert self.model is not None
+        return self.model.with_signal(self.signals[name])
+
+
+class Catalogue:
+    """Name -> what is served. Bundles that appear in the folder `runs` are found by `refresh`."""
+
+    def __init__(
+        self,
+        models: Iterable[str] = (),
+        runs: Path | None = None,
+        systems: Sequence[Environment] = (),
+        backbone: str | None = None,
+    ) -> None:
+        """`models`: names that ship, files, or NAME=FILE. `systems` are the user's own, with their solvers."""
+        self._runs, self._systems, self._backbone, self._lock = runs, systems, backbone, Lock()
+        self._entries: dict[str, Served] = {}
+        self._stamps: dict[Path, int] = {}
+        self.problems: dict[str, str] = {}
+        """Why a bundle in `runs` is not served."""
+        for wish in models:
+            name, _, file = wish.rpartition("=")
+            path = find_model(file)
+            self.add(self._load(name or (file if file in shipped() else name_of(path)), path))
+        self._add_systems()
+        self.refresh()
+
+    def add(self, served: Served) -> None:
+        """Serve it under its name, in place of a bare system of that name."""
+        known = self._entries.get(served.name)
+        if known is not None and known.model is not None and known.path != served.path:
+            raise InvalidInput(
+                f"Two models are called '{served.name}' ({known.path}, {served.path}): give one of them a name, NAME=FILE."
+            )
+        self._entries[served.name] = served
+
+    def refresh(self) -> None:
+        """Look for new and changed bundles. One that cannot be loaded is named in `problems`, and disturbs nothing."""
+        if self._runs is None:
+            return
+        with self._lock:
+            for path in sorted([*self._runs.glob("*.safetensors"), *self._runs.glob("*/model.safetensors")]):
+                stamp = path.stat().st_mtime_ns
+                if self._stamps.get(path) == stamp:
+                    continue
+                self._stamps[path], name = stamp, name_of(path)
+                try:
+                    self.add(self._load(name, path))
+                    self.problems.pop(name, None)
+                except HybridWorldError as error:
+                    self.problems[name] = str(error)
+                    log.warning("%s is not served: %s", path, error)
+
+    def find(self, name: str) -> Served:
+        """The model or system of that name."""
+        if name not in self._entries:
+            raise Refusal(
+                404, f"There is no model '{name[:80]}': there is {', '.join(self._entries)}.{nearest(name, self._entries)}"
+            )
+        return self._entries[name]
+
+    def model(self, name: str) -> Served:
+        """The model of that name; a bare system is none."""
+        served = self.find(name)
+        if served.model is None:
+            raise Refusal(404, f"'{name[:80]}' is a system without a model: train one, or ask for its future on the page.")
+        return served
+
+    @property
+    def all(self) -> list[Served]:
+        """Models first."""
+        return sorted(self._entries.values(), key=lambda served: served.model is None)
+
+    def _load(self, name: str, path: Path) -> Served:
+        for system in self._systems:
+            try:
+                model = load(path, system, self._backbone)
+            except InvalidInput:
+                continue
+            if model.spec.name == system.spec.name:
+                return Served(name, model, path=path)
+        return Served(name, load(path, None, self._backbone), path=path)
+
+    def _add_systems(self) -> None:
+        """Those that no model is about."""
+        with_model = {served.spec.name for served in self._entries.values()}
+        own = {system.spec.name: system for system in self._systems}
+        for name in (*own, *known_systems()):
+            if name not in with_model and name not in self._entries:
+                self._entries[name] = Served(name, None, own[name] if name in own else find_system(name))
+
+
+def name_of(path: Path) -> str:
+    """runs/NAME/model.safetensors, or NAME.safetensors."""
+    return path.parent.name if path.name == "model.safetensors" and path.parent.name else path.stem

@@ -1,0 +1,130 @@
+"""What the server refuses to do, and how it says so: a status and one sentence."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from threading import Lock
+
+from hybridworld.errors import HybridWorldError
+
+CLIENTS = 10_000
+"""Clients whose budget is remembered: those that asked last."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on what clients may ask for, one by one and together."""
+
+    queue: int = 128
+    """Requests that are accepted and not answered yet."""
+    body: int = 64 * 2**20
+    """Bytes of one request."""
+    held: int = 512 * 2**20
+    """Bytes of all requests that are accepted and not answered yet."""
+    horizon: int = 1024
+    """Frames ahead."""
+    points: int = 2_000
+    """Points of a gesture."""
+    count: int = 256
+    """Trajectories that the page may begin at once."""
+    seconds: float = 60.0
+    """From the first byte of a request to its answer."""
+    solver_seconds: float = 30.0
+    """Time that a solver may spend on one request."""
+    client_seconds: float = 60.0
+    """Time that solvers may spend on one client, per minute."""
+
+
+class Refusal(HybridWorldError):
+    """A request that is not answered: the HTTP status, the sentence, and when to try again."""
+
+    def __init__(self, status: int, sentence: str, retry_after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.retry_after = status, retry_after
+
+
+@dataclass
+class Request:
+    """Who asks, until when an answer is of use, and what solvers may still spend on it."""
+
+    client: str
+    deadline: float  # of time.monotonic()
+    solver_seconds: float
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline; raises once it has passed."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise late()
+        return left
+
+
+asking: ContextVar[Request] = ContextVar("asking")
+"""The request that the current thread works for."""
+
+
+def late() -> Refusal:
+    """The deadline has passed."""
+    return Refusal(504, "There was no answer in time: ask for fewer states or a shorter horizon, or try again later.")
+
+
+class Admission:
+    """A bounded queue: so many requests, and so many bytes, may be accepted and not answered yet."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._lock = limits, Lock()
+        self.requests = self.bytes = 0
+
+    @contextmanager
+    def admitted(self, size: int) -> Iterator[None]:
+        """A place for a request of `size` bytes; raises if there is none."""
+        with self._lock:
+            if self.requests >= self._limits.queue or self.bytes + size > self._limits.held:
+                raise Refusal(503, "The server is busy: its queue is full. Try again later.", retry_after=1)
+            self.requests, self.bytes = self.requests + 1, self.bytes + size
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.requests, self.bytes = self.requests - 1, self.bytes - size
+
+
+class Budgets:
+    """Solver time per client: it refills with time, and a client that has used it up waits."""
+
+    def __init__(self, seconds_per_minute: float) -> None:
+        self._most, self._lock = seconds_per_minute, Lock()
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client -> (seconds left, when that was)
+
+    def take(self, client: str, seconds: float) -> None:
+        """Reserve solver time; raises where the client has none left. The last bit may be overdrawn."""
+        with self._lock:
+            left = self._now(client)
+            if left <= 0:
+                wait = max(1.0, -left * 60 / self._most)
+                raise Refusal(
+                    429,
+                    f"The solver has worked {self._most:g} s for this client within a minute, which is the limit: "
+                    f"try again in {wait:.0f} s, or keep more on the surrogate (a larger q, or mode 1).",
+                    retry_after=wait,
+                )
+            self._set(client, left - seconds)
+
+    def give(self, client: str, seconds: float) -> None:
+        """Return what was reserved and not used; a negative number takes more."""
+        with self._lock:
+            self._set(client, self._now(client) + seconds)
+
+    def _now(self, client: str) -> float:
+        left, then = self._left.get(client, (self._most, time.monotonic()))
+        return min(self._most, left + (time.monotonic() - then) * self._most / 60)
+
+    def _set(self, client: str, left: float) -> None:
+        self._left[client] = left, time.monotonic()
+        self._left.move_to_end(client)
+        while len(self._left) > CLIENTS:
+            self._left.popitem(last=False)

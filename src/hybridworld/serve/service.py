@@ -1,0 +1,138 @@
+"""All that answers, without HTTP: models, the thread that runs their networks, their solvers, limits and metrics.
+
+    body -> question (checked) -> HybridModel.predict -> outputs -> body
+                                    |          |
+                       Batcher (one thread)   Solvers (processes, or dask)
+
+Each request has a thread that mostly waits. `HybridModel.predict` is the same as in Python: only its networks and its solver
+are called elsewhere.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
+from typing import TypeVar
+
+import numpy as np
+
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.physics.threads import thread_count
+from hybridworld.serve.batching import Batcher
+from hybridworld.serve.catalogue import Catalogue, Served, log
+from hybridworld.serve.limits import Admission, Budgets, Limits, Request, asking
+from hybridworld.serve.metrics import Metrics
+from hybridworld.serve.protocol import VERSION, Question, facts_of, forecast_of, outputs_of, read_question
+from hybridworld.serve.solvers import Solvers
+from hybridworld.serve.tensors import write_answer
+from hybridworld.serve.workers import Workers
+
+T = TypeVar("T")
+WARM_UP = 300.0  # seconds that a first solve may take: kernels are compiled
+SWITCH = 5e-4  # seconds: a network's many short calls must not wait long for the interpreter
+
+
+class Service:
+    """A server's inside. It is ready once its models and workers are warm, and until it drains."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        limits: Limits | None = None,
+        workers: int | None = None,
+        dask: str | None = None,
+        batch: int | None = None,
+    ) -> None:
+        self.catalogue, self.limits, self.metrics = catalogue, limits or Limits(), Metrics()
+        self.admission = Admission(self.limits)
+        self.threads = ThreadPoolExecutor(self.limits.queue, "request")
+        self.warm = self.draining = False
+        sys.setswitchinterval(min(SWITCH, sys.getswitchinterval()))
+        count = workers or thread_count()
+        self.batcher = Batcher(batch, self.metrics.batch.observe)
+        self.solvers = Solvers(
+            Workers(count, max(1, thread_count() // count), self.metrics.lost_workers.inc),
+            Budgets(self.limits.client_seconds),
+            dask,
+            lambda system, seconds: self.metrics.solver.labels(system).observe(seconds),
+        )
+        self.metrics.watch("queue_requests", "Requests accepted and not answered yet", lambda: self.admission.requests)
+        self.metrics.watch("queue_limit", "The most of them", lambda: self.limits.queue)
+        self.metrics.watch("batch_waiting", "Calls of networks that wait for their batch", lambda: self.batcher.waiting)
+        self.metrics.watch("workers_alive", "Solver processes that can take a task", lambda: self.solvers.workers.alive)
+        Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+
+    @property
+    def ready(self) -> bool:
+        """Would a request be answered now?"""
+        return self.warm and not self.draining and self.solvers.workers.alive > 0
+
+    def request(self, client: str) -> Request:
+        """A request that begins now."""
+        return Request(client, time.monotonic() + self.limits.seconds, self.limits.solver_seconds)
+
+    def work(self, request: Request, f: Callable[[], T]) -> T:
+        """f() on behalf of a request, in the current thread."""
+        token = asking.set(request)
+        try:
+            return f()
+        finally:
+            asking.reset(token)
+
+    def infer(self, served: Served, body: bytes, header: str | None) -> tuple[bytes, int | None]:
+        """The protocol's answer to the body of a request, and the length of its JSON where bytes follow it."""
+        began = time.monotonic()
+        question = read_question(served, body, header, self.limits)
+        model = self.routed(served, question.signal)
+        parts = forecast_of(model, question)
+        outputs = outputs_of(model, question, parts)
+        answer = {"model_name": served.name, "model_version": VERSION, "id": question.id, "parameters": facts_of(parts)}
+        binary = [name for name in outputs if question.outputs.get(name, question.binary)]
+        told = write_answer(answer, outputs, binary)
+        self._count(served, question, parts)
+        self.metrics.latency.labels(served.name, question.mode).observe(time.monotonic() - began)
+        return told
+
+    def routed(self, served: Served, signal: str | None) -> HybridModel:
+        """The model, with its networks and its solver called by this service."""
+        model, system = served.with_signal(signal), served.system
+        return model.through(self.batcher.call(model.spec), None if system is None else self.solvers.solve_for(system))
+
+    def close(self) -> None:
+        """Finish what was accepted, then end threads and processes."""
+        self.draining = True
+        self.threads.shutdown()
+        self.batcher.close()
+        self.solvers.close()
+
+    def _count(self, served: Served, question: Question, parts: list) -> None:
+        deferred = sum(int(forecast.used_solver.sum()) for _, forecast in parts)
+        self.metrics.answers.labels(served.name, "solver").inc(deferred)
+        self.metrics.answers.labels(served.name, "surrogate").inc(len(question.states) - deferred)
+        if question.mode == 1 or question.q in (0, 1) or served.with_signal(question.signal) is not served.model:
+            return  # nothing was gated by the model's own scores
+        for _, forecast in parts:
+            health = served.observe(forecast)
+            if health is not None:
+                self.metrics.deferral.labels(served.name).set(health.deferral)
+                self.metrics.drift.labels(served.name).set(health.alarm)
+
+    def _warm_up(self) -> None:
+        """Compile kernels and run each network once, so that the first user does not wait for it."""
+        for served in self.catalogue.all:
+            if served.model is None:
+                continue
+            try:
+                self.warm_up(served)
+            except Exception as error:
+                log.warning("%s could not be warmed up: %s", served.name, error)
+        self.warm = True
+
+    def warm_up(self, served: Served) -> None:
+        """One solve and one forecast."""
+        if served.system is None or served.model is None:
+            return
+        sample, longest = self.solvers.measure(served.system, WARM_UP), served.model.longest
+        request, model = Request("the server itself", time.monotonic() + WARM_UP, np.inf), self.routed(served, None)
+        self.work(request, lambda: model.predict(sample.state, longest, sample.params, threshold=np.inf))

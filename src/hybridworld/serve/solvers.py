@@ -1,0 +1,115 @@
+"""The reference solvers behind the server: in worker processes or on a dask cluster, and within budgets.
+
+Anyone who may ask for a forecast may make the solver work, which costs thousands of times more than the request. So solver time
+is limited per request and per client. It is estimated beforehand from what a trajectory and frame took lately, reserved, and
+settled afterwards.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from typing import Any
+
+import numpy as np
+
+from hybridworld.deploy.hybrid import Solve
+from hybridworld.deploy.remote import solve_on
+from hybridworld.errors import HybridWorldError, InvalidInput, SolverFailure
+from hybridworld.physics.environment import Environment, Sample
+from hybridworld.serve.limits import Budgets, Refusal, Request, asking, late
+from hybridworld.serve.workers import Workers
+
+MEMORY = 0.9
+"""Weight of the past in the running mean of what a trajectory and frame takes."""
+REMOTE_CALLS = 64  # of a cluster, at once
+
+
+class Solvers:
+    """Solver time for everyone. `spent(name, seconds)` is told what each call took."""
+
+    def __init__(
+        self, workers: Workers, budgets: Budgets, dask: str | None = None, spent: Callable[[str, float], None] = lambda *_: None
+    ) -> None:
+        self.workers, self._budgets, self._dask, self._spent = workers, budgets, dask, spent
+        self._rates: dict[int, float] = {}  # id of the environment -> seconds per trajectory and frame
+        self._remote: dict[int, Solve] = {}
+        self._calls = ThreadPoolExecutor(REMOTE_CALLS, "cluster") if dask else None
+
+    def solve_for(self, environment: Environment) -> Solve:
+        """`environment.solve` within budgets, for `HybridModel.through`."""
+
+        def solve(states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
+            return self._within_budget(environment, len(states) * frames, "solve", np.asarray(states), frames, params)[0]
+
+        return solve
+
+    def future(
+        self, environment: Environment, state: np.ndarray, frames: int, params: np.ndarray, every: int
+    ) -> tuple[np.ndarray, float]:
+        """The states now and after each `every` frames up to `frames`, (states, channels, *grid), and the seconds it took."""
+        if every == frames:  # the time is that of one call, as a deferred forecast would take
+            later, seconds = self._within_budget(environment, frames, "solve", state[None], frames, params[None])
+            return np.stack([state, later[0]]), seconds
+        whole, seconds = self._within_budget(environment, frames, "record", state[None], frames, params[None])
+        return np.moveaxis(whole[0], 1, 0)[::every], seconds
+
+    def initial(self, environment: Environment, split: str, seeds: range, frame: int) -> tuple[list[Sample], np.ndarray]:
+        """The beginnings of trajectories of a split, and their states `frame` frames later."""
+        samples = [self._within_budget(environment, 0, "initial", split, seed)[0] for seed in seeds]
+        states = np.stack([sample.state for sample in samples])
+        if frame:
+            params = np.stack([sample.params for sample in samples])
+            states = self._within_budget(environment, len(states) * frame, "record", states, frame, params)[0][:, :, -1]
+        return samples, np.asarray(states, np.float64)
+
+    def measure(self, environment: Environment, seconds: float) -> Sample:
+        """Warm a worker up with a few frames, and learn what they take; the sample that it began with."""
+        sample = self.workers.run(environment, "initial", "val", 0, seconds=seconds)[0]
+        for frames in (1, 2):
+            given = sample.state[None], frames, sample.params[None]
+            self._rates[id(environment)] = self.workers.run(environment, "solve", *given, seconds=seconds)[1] / frames
+        return sample
+
+    def close(self) -> None:
+        """End the processes."""
+        self.workers.close()
+        if self._calls:
+            self._calls.shutdown(wait=False, cancel_futures=True)
+
+    def _within_budget(self, environment: Environment, work: int, method: str, *arguments: Any) -> tuple[Any, float]:
+        """`work` is the number of trajectories times that of frames."""
+        request = asking.get()
+        expected = work * self._rates.get(id(environment), 0.0)
+        if expected > request.solver_seconds:
+            raise Refusal(
+                422,
+                f"The solver of {environment.spec.name} would work about {expected:.0f} s on this request, and may work "
+                f"{request.solver_seconds:.0f} s: ask for fewer states, a shorter horizon, or a larger q.",
+            )
+        self._budgets.take(request.client, expected)
+        took = expected
+        try:
+            answer, took = self._run(environment, method, arguments, request)
+        finally:
+            self._budgets.give(request.client, expected - took)
+        request.solver_seconds -= took
+        self._spent(environment.spec.name, took)
+        if work:
+            rate = took / work
+            self._rates[id(environment)] = MEMORY * self._rates.get(id(environment), rate) + (1 - MEMORY) * rate
+        return answer, took
+
+    def _run(self, environment: Environment, method: str, arguments: tuple[Any, ...], request: Request) -> tuple[Any, float]:
+        if not (self._calls and self._dask and method == "solve"):
+            return self.workers.run(environment, method, *arguments, seconds=request.left)
+        solve = self._remote.setdefault(id(environment), solve_on(self._dask, environment))
+        began = time.monotonic()
+        try:
+            answer = self._calls.submit(solve, *arguments).result(request.left)
+        except TimeoutError as error:
+            raise late() from error
+        except (InvalidInput, SolverFailure):
+            raise
+        except HybridWorldError as error:
+            raise Refusal(503, str(error), retry_after=5) from error
+        return answer, time.monotonic() - began

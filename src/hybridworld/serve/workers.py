@@ -1,0 +1,162 @@
+"""Processes that solve, watched: a dead one is replaced, and its task is tried once more on another.
+
+    run -> queue -> minder (a thread per process) -> pipe -> worker.py
+
+A task whose worker was killed twice is given up: it may be what kills them. One that is still running at its deadline is ended
+with its process.
+"""
+
+import multiprocessing
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, TimeoutError
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from threading import Condition, Thread
+from typing import Any
+
+from hybridworld.physics.environment import Environment
+from hybridworld.serve.limits import Refusal, late
+from hybridworld.serve.worker import BEGUN, READY, pack, work
+
+SPAWN = multiprocessing.get_context("spawn")
+LOOK = 0.5  # seconds between two looks at an idle process
+STARTS_WITHIN = 120.0  # seconds for a process to import what it needs
+ATTEMPTS = 2
+
+
+@dataclass
+class _Task:
+    message: tuple[Any, ...]
+    deadline: float
+    done: Future = field(default_factory=Future)
+    attempts: int = 0
+
+    @property
+    def wanted(self) -> bool:
+        """Does anybody still wait for it?"""
+        if time.monotonic() >= self.deadline:
+            self.done.cancel()
+        return self.done.running() or self.done.set_running_or_notify_cancel()
+
+
+class Workers:
+    """`count` processes. `lost()` is called for each one that died."""
+
+    def __init__(self, count: int, threads: int = 1, lost: Callable[[], None] = lambda: None) -> None:
+        self._threads, self._lost = threads, lost
+        self._waiting: deque[_Task] = deque()
+        self._bell, self._closed = Condition(), False
+        self._processes: list[Any] = [None] * count
+        self._ready = [False] * count
+        self._minders = [Thread(target=self._mind, args=(k,), name=f"minder {k}", daemon=True) for k in range(count)]
+        for minder in self._minders:
+            minder.start()
+
+    def run(self, environment: Environment, method: str, *arguments: Any, seconds: float) -> tuple[Any, float]:
+        """environment.method(*arguments) in one of the processes, and the seconds that it took there."""
+        task = _Task((pack(environment), method, arguments), time.monotonic() + seconds)
+        with self._bell:
+            if self._closed:
+                raise Refusal(503, "The server is shutting down.")
+            self._waiting.append(task)
+            self._bell.notify()
+        try:
+            kind, answer, took = task.done.result(seconds)
+        except (TimeoutError, CancelledError) as error:
+            task.done.cancel()
+            raise late() from error
+        if kind is not None:
+            raise kind(answer)
+        return answer, took
+
+    @property
+    def alive(self) -> int:
+        """Processes that can take a task."""
+        return sum(
+            ready and process is not None and process.is_alive()
+            for ready, process in zip(self._ready, self._processes, strict=True)
+        )
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes that run."""
+        return [process.pid for process in self._processes if process is not None and process.is_alive()]
+
+    def close(self) -> None:
+        """Finish what waits, and end the processes."""
+        with self._bell:
+            self._closed = True
+            self._bell.notify_all()
+        for minder in self._minders:
+            minder.join(timeout=60)
+
+    def _mind(self, k: int) -> None:
+        """Keep one process alive and give it tasks, one at a time."""
+        while True:
+            pipe, other = SPAWN.Pipe()
+            process = SPAWN.Process(target=work, args=(other, self._threads), daemon=True)
+            process.start()
+            other.close()
+            self._processes[k] = process
+            try:
+                if not pipe.poll(STARTS_WITHIN) or pipe.recv() != READY:
+                    raise EOFError
+                self._ready[k] = True
+                finished = self._serve(process, pipe)
+            except (EOFError, OSError):
+                finished = self._closed and not self._waiting
+            self._ready[k] = False
+            pipe.close()
+            if finished:
+                process.join(timeout=5)
+            process.kill()
+            process.join()
+            if finished:
+                return
+            self._lost()
+            time.sleep(0.05)
+
+    def _serve(self, process: Any, pipe: Connection) -> bool:
+        """Hand tasks to the process until it ends (False), or until there are no more (True)."""
+        while True:
+            with self._bell:
+                self._bell.wait_for(lambda: self._waiting or self._closed, timeout=LOOK)
+                if not process.is_alive():
+                    return False
+                if not self._waiting:
+                    if self._closed:
+                        return True
+                    continue
+                task = self._waiting.popleft()
+            if not task.wanted:
+                continue
+            if not self._done(task, process, pipe):
+                return False
+
+    def _done(self, task: _Task, process: Any, pipe: Connection) -> bool:
+        """Give the task to the process; False where that did not survive it. A death before it began is not its doing."""
+        begun = False
+        try:
+            pipe.send(task.message)
+            while wait([pipe, process.sentinel], max(0.0, task.deadline - time.monotonic())):
+                told = pipe.recv()
+                if told != BEGUN:
+                    task.done.set_result(told)
+                    return True
+                begun = True
+            task.done.set_exception(late())
+        except (EOFError, OSError):
+            task.attempts += begun
+            if task.attempts < ATTEMPTS:
+                self._again(task)
+            else:
+                sentence = f"The solver's process was killed {ATTEMPTS} times while it worked on this request."
+                task.done.set_exception(Refusal(503, sentence, retry_after=5))
+        return False
+
+    def _again(self, task: _Task) -> None:
+        with self._bell:
+            self._waiting.appendleft(task)
+            self._bell.notify()

@@ -1,0 +1,137 @@
+"""Processes that solve, and that may die."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.physics.registry import find_system
+from hybridworld.serve.limits import Budgets, Refusal, Request, asking
+from hybridworld.serve.solvers import Solvers
+from hybridworld.serve.workers import Workers
+from tests.serve.moody import Moody
+from tests.serve.served import wait_until
+
+PARAMS = np.array([[0.3]])
+
+
+def state(mood=1.0):
+    return np.array([[mood, 0.5]])
+
+
+@pytest.fixture(scope="module")
+def workers():
+    found = Workers(2)
+    wait_until(lambda: found.alive == 2)
+    yield found
+    found.close()
+    assert not found.pids
+
+
+def solve(workers, mood=1.0, mark="", seconds=120.0):
+    return workers.run(Moody(mark=str(mark)), "solve", state(mood), 3, PARAMS, seconds=seconds)
+
+
+def test_the_answer_is_that_of_the_solver_here(workers):
+    answer, seconds = solve(workers)
+    np.testing.assert_array_equal(answer, Moody().solve(state(), 3, PARAMS))
+    assert seconds > 0
+    sample, _ = workers.run(Moody(), "initial", "test", 3, seconds=60)
+    np.testing.assert_array_equal(sample.state, Moody().initial("test", 3).state)
+
+
+def test_processes_that_were_killed_at_rest_are_replaced(workers):
+    for pid in workers.pids:
+        os.kill(pid, signal.SIGKILL)
+    np.testing.assert_array_equal(solve(workers)[0], Moody().solve(state(), 3, PARAMS))
+    wait_until(lambda: workers.alive == 2)
+
+
+def test_a_task_survives_the_death_of_its_process(workers, tmp_path):
+    np.testing.assert_array_equal(solve(workers, 6, tmp_path / "died")[0], Moody().solve(state(1.0) * [[6, 1]], 3, PARAMS))
+    assert (tmp_path / "died").exists()
+    wait_until(lambda: workers.alive == 2)
+
+
+def test_a_task_that_kills_twice_is_given_up(workers, tmp_path):
+    with pytest.raises(Refusal, match="killed 2 times") as told:
+        solve(workers, 8, tmp_path / "died")
+    assert told.value.status == 503 and told.value.retry_after
+    wait_until(lambda: workers.alive == 2)
+    solve(workers)
+
+
+def test_a_task_that_never_ends_is_ended_with_its_process(workers):
+    before = set(workers.pids)
+    with pytest.raises(Refusal) as told:
+        solve(workers, 7, seconds=2.0)
+    assert told.value.status == 504
+    wait_until(lambda: workers.alive == 2 and set(workers.pids) != before)
+
+
+def test_errors_come_back_as_they_were(workers):
+    with pytest.raises(InvalidInput, match="every value must be finite"):
+        solve(workers, np.nan)
+    with pytest.raises(HybridWorldError, match="ZeroDivisionError"):
+        solve(workers, 9)
+
+
+def test_a_system_from_a_file_of_the_user_is_found_there(workers, tmp_path):
+    file = tmp_path / "my_decay.py"
+    file.write_text("from tests.serve.moody import Moody\nclass Mine(Moody):\n    pass\n")
+    mine = find_system(f"{file}:Mine")
+    answer, _ = workers.run(mine, "solve", state(), 3, PARAMS, seconds=120)
+    np.testing.assert_array_equal(answer, mine.solve(state(), 3, PARAMS))
+
+
+# Budgets.
+
+
+@pytest.fixture
+def solvers(workers):
+    spent = []
+    found = Solvers(workers, Budgets(1.0), spent=lambda system, seconds: spent.append(system))
+    found.spent = spent
+    found.environment = Moody()
+    asking.set(Request("me", time.monotonic() + 120, 10.0))
+    return found
+
+
+def test_a_request_that_would_take_too_long_is_refused_before_any_work(solvers):
+    solvers._rates[id(solvers.environment)] = 1.0  # second per trajectory and frame
+    with pytest.raises(Refusal, match="would work about 11 s on this request, and may work 10 s") as told:
+        solvers.solve_for(solvers.environment)(state(), 11, PARAMS)
+    assert told.value.status == 422 and not solvers.spent
+
+
+def test_a_client_that_has_used_its_time_is_refused_and_others_are_not(solvers):
+    solve = solvers.solve_for(solvers.environment)
+    np.testing.assert_array_equal(solve(state(), 3, PARAMS), Moody().solve(state(), 3, PARAMS))
+    solvers._budgets.give("me", -100.0)
+    with pytest.raises(Refusal) as told:
+        solve(state(), 3, PARAMS)
+    assert told.value.status == 429
+    asking.set(Request("you", time.monotonic() + 120, 10.0))
+    solve(state(), 3, PARAMS)
+    assert solvers.spent == ["moody"] * 2
+
+
+def test_the_future_is_the_solvers_at_every_frame_that_was_asked_for(solvers):
+    whole, _ = solvers.future(solvers.environment, state()[0], 4, PARAMS[0], every=2)
+    assert whole.shape == (3, 2)
+    for k, frames in enumerate((0, 2, 4)):
+        np.testing.assert_allclose(whole[k], Moody().solve(state(), frames, PARAMS)[0], rtol=1e-6)
+    once, seconds = solvers.future(solvers.environment, state()[0], 4, PARAMS[0], every=4)
+    np.testing.assert_array_equal(once[1], Moody().solve(state(), 4, PARAMS)[0])
+    assert seconds > 0
+
+
+def test_initial_states_can_begin_later(solvers):
+    samples, states = solvers.initial(solvers.environment, "test", range(2, 4), 3)
+    for sample, now, seed in zip(samples, states, (2, 3), strict=True):
+        expected = Moody().initial("test", seed)
+        np.testing.assert_array_equal(sample.state, expected.state)
+        np.testing.assert_allclose(now, Moody().solve(expected.state, 3, expected.params), rtol=1e-6)
