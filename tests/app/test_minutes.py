@@ -62,9 +62,9 @@ def quick(monkeypatch):
     monkeypatch.setattr(
         minutes,
         "divide",
-        lambda budget, spent, costs, training, grid, most, whose: Division(0 if most is None else 6, 3, 5, 0.2, 0.2),
+        lambda budget, spent, costs, training, grid, most, whose: Division(0 if most is None else 6, 2, 3, 5, 0.2, 0.2),
     )
-    monkeypatch.setattr(minutes, "schedule", lambda *given: (2, 24))
+    monkeypatch.setattr(minutes, "samples_within", lambda *given: 24)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_it_makes_what_it_needs_and_ends_with_a_verdict(quick, mine, tmp_path):
 
 def test_it_says_that_evidence_shrinks(quick, mine, tmp_path, monkeypatch):
     """Here the preset asks for more of it."""
-    monkeypatch.setattr(minutes, "divide", lambda *given: Division(6, 3, 5, 0.2, 0.2))
+    monkeypatch.setattr(minutes, "divide", lambda *given: Division(6, 2, 3, 5, 0.2, 0.2))
     told = []
     planner = minutes.Planner(
         minutes.Clock(1.0, 0.0), tmp_path, hw_training("training.validation=64", "training.calibration=5"), None, told.append
@@ -186,8 +186,8 @@ def test_a_stream_serves_more_pairs_where_trajectories_are_expensive(quick, mine
     planner = minutes.Planner(minutes.Clock(10.0, 0.0), tmp_path, hw_training(), None, told.append)
     found = planner._for_stream(Drift())
     assert found.pairs == 120 and found.buffer == 7 and found.units == minutes.FEWEST_UNITS
-    assert found.costs.sample == pytest.approx(0.2 * 1.25) and (found.epochs, found.samples) == (2, 24)
-    assert minutes.Schedule.load(tmp_path, 10.0) == found
+    assert found.costs.sample == pytest.approx(0.2 * 1.25) and (found.division.epochs, found.samples) == (2, 24)
+    assert minutes.Schedule.load(tmp_path, 10.0, minutes.STREAM) == found
 
 
 @pytest.mark.parametrize(
@@ -195,12 +195,13 @@ def test_a_stream_serves_more_pairs_where_trajectories_are_expensive(quick, mine
     [
         (["--minutes", "1"], "Name a system"),
         (["MINE:Field", "--minutes", "1", "--set", "training.epochs=3"], "--minutes decides about training.epochs"),
-        (["MINE:Field", "--minutes", "2", "--out", "RUN"], "holds a training of 1 minutes, and this one has 2"),
+        (["MINE:Field", "--minutes", "2", "--out", "RUN"], "holds a training of 1 minutes .* and this one has 2"),
+        (["MINE:Field", "--minutes", "1", "--stream", "--out", "RUN"], "from data of its own, and this one .* from a stream"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(arguments, words, quick, mine, tmp_path):
-    division = Division(6, 3, 5, 0.2, 0.2)
-    minutes.Schedule(1.0, minutes.Costs(1.0, 1.0, 1.0), division).save(tmp_path / "run")
+    division = Division(6, 2, 3, 5, 0.2, 0.2)
+    minutes.Schedule(1.0, minutes.OWN, minutes.Costs(1.0, 1.0, 1.0), division).save(tmp_path / "run")
     given = [part.replace("MINE", str(mine)).replace("RUN", str(tmp_path / "run")) for part in arguments]
     with pytest.raises(InvalidInput, match=words):
         train(*given)

@@ -51,4 +51,6 @@ def test_a_guided_model_beats_its_guide_by_command(name, minutes, tmp_path):
         found[horizon] = {way: errors(net, batch, predict) for way, predict in ways.items()}
         print(f"h = {horizon}: " + ", ".join(f"{way} {value:.4f}" for way, value in found[horizon].items()))
     assert all(each["model"] < each["guide"] and each["model"] < each["no change"] for each in found.values())
+    model, own = (np.mean([each[way] for each in found.values()]) for way in ("model", "guide"))
+    assert model < 0.7 * own
     assert out.splitlines()[-1].startswith("Worth it? h = 64")

@@ -71,7 +71,7 @@ def running(known, access=None, **options):
     service = Service(known, **{"workers": 1, **options})
     access = access or Access()
     with listening("127.0.0.1", 0) as here:
-        config = uvicorn.Config(create_app(service, access), log_level="warning", access_log=False, lifespan="on")
+        config = uvicorn.Config(create_app(service, access), log_level="error", access_log=False, lifespan="on")
         server = Server(config, service)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [here]}, daemon=True)
         thread.start()

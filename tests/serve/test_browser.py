@@ -8,6 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
+from tests.serve.served import question
+
 CHROMIUM = os.environ.get("HYBRIDWORLD_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium (apt-get install chromium)")
@@ -29,9 +31,10 @@ def browser():
 @pytest.fixture
 def visit(browser, server):
     """visit(size, colours) -> the page, loaded; at the end there must have been no error in its console."""
-    problems, contexts = [], []
+    problems, contexts, expected = [], [], []
 
-    def opened(size="desktop", colours="light"):
+    def opened(size="desktop", colours="light", refusals=False):
+        expected.append("Failed to load resource" if refusals else "nothing")
         width, height = SIZES[size]
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=colours, has_touch=size == "phone"
@@ -41,7 +44,7 @@ def visit(browser, server):
         page.set_default_timeout(PATIENCE)
         page.on("console", lambda message: message.type in ("error", "warning") and problems.append(message.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("requestfailed", lambda request: problems.append(request.url))
+        page.on("requestfailed", lambda request: "ABORTED" in request.failure or problems.append(request.url))  # left: fine
         page.on(
             "request", lambda request: request.url.startswith((server.url, "blob:", "data:")) or problems.append(request.url)
         )
@@ -52,7 +55,7 @@ def visit(browser, server):
     yield opened
     for context in contexts:
         context.close()
-    assert not problems
+    assert not [problem for problem in problems if not problem.startswith(tuple(expected))]
 
 
 def numbers(page):
@@ -66,11 +69,8 @@ def pixels(page, panel):
 
 
 def choose(page, name):
-    before = page.get_attribute("#panel-map", "aria-label")
+    """Another model, until its forecast is there."""
     page.select_option("#model", name)
-    page.wait_for_function(
-        "([selector, before]) => document.querySelector(selector).ariaLabel !== before", arg=["#panel-map", before]
-    )
     page.wait_for_selector(KNOWN)
 
 
@@ -81,8 +81,7 @@ def test_it_loads_everywhere_and_nothing_sticks_out(visit, size, colours, known)
     assert page.locator("#model option").all_inner_texts()[0] == "ball3d – Ball 3D: a bouncing ball"
     assert page.locator("#model option").count() == len(known.all)
     for served in known.all[:3]:
-        page.select_option("#model", served.name)
-        page.wait_for_selector(KNOWN)
+        choose(page, served.name)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.evaluate("document.documentElement.dataset.theme") == colours
     page.click("#theme")
@@ -105,8 +104,7 @@ def test_a_dragged_horizon_moves_the_panels(visit):
 @pytest.mark.parametrize("name", ["gas", "waves", "ring", "swing", "ball3d"])
 def test_every_kind_of_state_has_its_five_panels(visit, name, known):
     page = visit()
-    page.select_option("#model", name)
-    page.wait_for_selector(KNOWN)
+    choose(page, name)
     empty = pixels(page, "truth")
     page.check("#truth")
     page.wait_for_selector(TRUE)
@@ -127,8 +125,7 @@ def test_every_kind_of_state_has_its_five_panels(visit, name, known):
 def test_map_and_true_error_share_one_scale(visit, server, known):
     """The colour of the largest of both is the end of the bar."""
     page = visit()
-    page.select_option("#model", "waves")
-    page.wait_for_selector(KNOWN)
+    choose(page, "waves")
     page.check("#truth")
     page.wait_for_selector(TRUE)
     drawn = page.evaluate(
@@ -143,8 +140,7 @@ def test_map_and_true_error_share_one_scale(visit, server, known):
 
 def test_fields_are_drawn_with_a_pointer(visit, known):
     page = visit()
-    page.select_option("#model", "waves")
-    page.wait_for_selector(KNOWN)
+    choose(page, "waves")
     page.click("#blank")
     playwright.expect(page.locator("#origin")).to_have_text("kind blank")
     page.get_by_role("radio", name="paint u").click()
@@ -172,8 +168,7 @@ def test_fields_are_drawn_with_a_pointer(visit, known):
 
 def test_blasts_and_quadrants_are_placed_with_the_keyboard(visit):
     page = visit()
-    page.select_option("#model", "gas")
-    page.wait_for_selector(KNOWN)
+    choose(page, "gas")
     for brush in ("quadrants SR6", "blast"):
         page.get_by_role("radio", name=brush).press("Enter")
         page.focus("#panel-input")
@@ -220,8 +215,7 @@ def test_the_box_turns(visit):
 
 def test_the_trajectory_plays_to_its_end(visit):
     page = visit()
-    page.select_option("#model", "gas")
-    page.wait_for_selector(KNOWN)
+    choose(page, "gas")
     page.check("#truth")
     page.wait_for_selector(TRUE)
     page.fill("#horizon-number", "1")
@@ -243,18 +237,14 @@ def test_the_gate_moves_with_q_and_with_the_tolerance(visit, known):
         return page.locator("#table td.defer").count()
 
     model = known.find("ball3d").model
-    states, params = (
-        np.stack([getattr(model.system.initial("test", seed), part) for seed in range(24)]) for part in ("state", "params")
-    )
+    states, params = question(known.find("ball3d"), 24)
     for q in (0.75, 0.25, 1.0, 0.0):
         page.fill("#q", str(q))
         assert deferred() == model.predict(states, 16, params, q=q).used_solver.sum()
     assert "24 of 24 go to the solver" in page.inner_text("#summary")
     page.get_by_label("keep to an error").check()
     bounds = model.error_bounds(model.predict(states, 16, params, q=1))
-    page.evaluate(
-        "() => { const s = document.getElementById('tolerance'); s.value = -1; s.dispatchEvent(new Event('input')); }"
-    )
+    page.fill("#tolerance", "-1")
     assert deferred() == int((bounds > 10 ** float(page.input_value("#tolerance"))).sum())
     page.click("#compare")
     page.wait_for_selector("#signals table")
@@ -265,11 +255,11 @@ def test_the_gate_moves_with_q_and_with_the_tolerance(visit, known):
 
 
 def test_a_refusal_is_told_on_the_page(visit):
-    page = visit()
+    page = visit(refusals=True)
     page.get_by_text("State by numbers").click()
     page.locator("#numbers input").first.fill("1e300")
     page.locator("#numbers input").first.press("Tab")
-    page.wait_for_selector("#status.error")
+    page.wait_for_selector("#status.error:has-text('beyond single precision')")
 
 
 def test_the_documentation_of_the_api_is_a_page_as_well(visit, server):

@@ -56,10 +56,9 @@ GRANTED = {"Authorization": f"Bearer {TOKEN}"}
 # Who may ask.
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": "Bearer "}]
-)
+@pytest.mark.parametrize("given", ["", "Bearer wrong", TOKEN, "Bearer ", f"Basic {TOKEN}"])
 def test_without_the_token_there_is_no_answer(strict, given):
+    given = {"Authorization": given}
     for method, path in (("GET", "/v2"), ("GET", "/metrics"), ("GET", "/page/models"), ("GET", "/openapi.json")):
         status, headers, _ = send(strict.port, method, path, headers=given)
         assert (status, headers["www-authenticate"]) == (401, "Bearer")
@@ -90,8 +89,13 @@ def test_other_sites_in_the_users_browser_are_kept_out(server):
     assert send(server.port, "OPTIONS", "/v2/models/ball3d/infer")[0] == 405
 
 
-@pytest.mark.parametrize("path", ["/static/../server.py", "/static/..%2fserver.py", "/static/%2e%2e/server.py", "/static//etc/passwd",
-                                  "/static/", "/static/server.py", "/..%2f..%2fetc/passwd"])  # fmt: skip
+OUTSIDE = (
+    "/static/../server.py", "/static/..%2fserver.py", "/static/%2e%2e/server.py", "/static//etc/passwd", "/static/",
+    "/static/server.py", "/..%2f..%2fetc/passwd",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
 def test_no_path_leads_out_of_the_page(server, path):
     assert send(server.port, "GET", path)[0] == 404
 
@@ -158,12 +162,16 @@ def test_horizons_are_limited(strict):
     assert told[0] == 422 and "at most 64" in sentence(told)
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/v2/models/ball3d/infer", 405),
-                                                         ("POST", "/v2", 405), ("GET", "/v2/models/ball3d/versions/2", 404),
-                                                         ("GET", "/v2/models/none/ready", 404), ("GET", "/v2/", 404)])  # fmt: skip
-def test_unknown_places_are_told_in_json(server, method, path, status):
-    told = send(server.port, method, path)
-    assert told[0] == status and sentence(told)
+NOWHERE = {
+    "GET /nowhere": 404, "GET /v2/": 404, "GET /v2/models/ball3d/infer": 405, "POST /v2": 405,
+    "GET /v2/models/ball3d/versions/2": 404, "GET /v2/models/none/ready": 404,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", NOWHERE)
+def test_unknown_places_are_told_in_json(server, asked):
+    told = send(server.port, *asked.split())
+    assert told[0] == NOWHERE[asked] and sentence(told)
 
 
 def test_a_compressed_body_is_refused(server):
@@ -178,9 +186,11 @@ def test_metrics_count_what_was_answered(server, known):
     states, params = question(known.find("ring"), 4)
     unpacked(send(server.port, "POST", "/v2/models/ring/infer", *infer_request(states, [4] * 4, params, q=0.5)))
     text = send(server.port, "GET", "/metrics")[2].decode()
-    for name in ("infer_seconds_count{mode=\"2\",model=\"ring\"}", "answers_total{by=\"solver\",model=\"ring\"}", "queue_limit 128.0",
-                 "drift_alarm{model=\"ring\"} 0.0", "deferral_ratio{model=\"ring\"}", "workers_alive 1.0", "batch_rows_count",
-                 "solver_seconds_count{system=\"ring\"}"):  # fmt: skip
+    for name in (
+        'infer_seconds_count{mode="2",model="ring"}', 'answers_total{by="solver",model="ring"}', "queue_limit 128.0",
+        'drift_alarm{model="ring"} 0.0', 'deferral_ratio{model="ring"}', "workers_alive 1.0", "batch_rows_count",
+        'solver_seconds_count{system="ring"}',
+    ):  # fmt: skip
         assert f"hybridworld_{name}" in text
     assert "process_resident_memory_bytes" in text
 

@@ -20,9 +20,9 @@ from hybridworld.surrogate.budget import (
     calibrating_seconds,
     divide,
     pace,
-    schedule,
+    passing_seconds,
+    samples_within,
     time_trajectories,
-    validating_seconds,
 )
 from hybridworld.surrogate.train import Task
 from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, table, tiny
@@ -54,14 +54,15 @@ def test_the_parts_fill_the_budget(each, chosen, seconds, share, most):
         assert "are too short for ring" in str(error)
         return
     data = found.trajectories * each.trajectory
-    evidence = found.validation * validating_seconds(each, chosen) + found.calibration * calibrating_seconds(each, chosen)
-    epochs, samples = schedule(seconds, spent + data, each, found, chosen)
+    choosing = each.trajectory + found.epochs * passing_seconds(each, chosen)
+    evidence = found.validation * choosing + found.calibration * calibrating_seconds(each, chosen)
+    epochs, samples = found.epochs, samples_within(seconds, spent + data, each, found, chosen)
     total = spent + data + evidence + found.verdict + epochs * samples * each.sample
     step = epochs * chosen.batch * each.sample
     assert AIM * seconds - step <= total <= AIM * seconds + 1e-6 or samples == chosen.batch
     assert found.validation <= chosen.validation and found.calibration <= chosen.calibration
     assert found.validation >= min(FEWEST, chosen.validation) and found.calibration >= min(10, chosen.calibration)
-    assert samples % chosen.batch == 0 and epochs * samples * each.sample >= TRAINING * seconds - step
+    assert 3 <= epochs <= 10 and samples % chosen.batch == 0 and epochs * samples * each.sample >= TRAINING * seconds - step
     if most is None:
         assert found.trajectories == 0
     else:
@@ -74,14 +75,15 @@ def test_more_time_never_means_less_evidence(each, chosen, seconds, longer):
     with suppress(InvalidInput):
         less, more = (divide(time, 0, each, chosen, True, 500, "ring") for time in (seconds, longer * seconds))
         assert less.trajectories <= more.trajectories and less.verdict <= more.verdict
-        assert less.validation <= more.validation and less.calibration <= more.calibration
+        assert less.epochs <= more.epochs and less.calibration <= more.calibration
+        assert less.validation <= more.validation or less.epochs < more.epochs
 
 
 def test_what_an_expensive_reference_gets():
     """Oregonator with a reference four times finer, ten minutes on two cores: few trajectories, each for many pairs."""
     chosen = training(RING, "training.validation=64", "training.calibration=200")
     found = divide(600, 20, OREGONATOR, chosen, True, 150, "oregonator")
-    epochs, samples = schedule(600, 20 + 6 * found.trajectories, OREGONATOR, found, chosen)
+    epochs, samples = found.epochs, samples_within(600, 20 + 6 * found.trajectories, OREGONATOR, found, chosen)
     assert found.trajectories == 25 and found.validation == FEWEST and found.calibration == FEWEST_CALIBRATING
     assert 30 < epochs * samples / found.trajectories < 80
     cheap = divide(600, 20, EULER, chosen, True, 600, "euler2d")

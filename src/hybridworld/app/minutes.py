@@ -18,7 +18,7 @@ from typing import Self
 from hybridworld.app.material import Material, find_material, from_solver, in_words
 from hybridworld.data.atomic import make_folder, write_atomically
 from hybridworld.data.dataset import Dataset
-from hybridworld.data.evidence import Held, Solved
+from hybridworld.data.evidence import VECTORS, Held, Solved
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
 from hybridworld.data.room import size_in_words
@@ -26,13 +26,14 @@ from hybridworld.data.stream import PAIRS, default_buffer
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_count
-from hybridworld.surrogate.budget import Costs, Division, divide, pace, schedule, time_trajectories
+from hybridworld.surrogate.budget import Costs, Division, divide, fitting, pace, samples_within, time_trajectories
 from hybridworld.surrogate.config import TrainingConfig, parse_wishes
 from hybridworld.surrogate.normalisation import MOST
 from hybridworld.surrogate.parallel import team
 from hybridworld.surrogate.train import Task
 
 FILE, DATA = "schedule.json", "data"
+SOURCES = OWN, STREAM, DATASET = "data of its own", "a stream", "a dataset"
 DISK = 16e9
 """Bytes of a training set at most, and a quarter of what the disk has free."""
 PROBE = 0.04
@@ -72,6 +73,8 @@ class Schedule:
     """What fits into the budget; what is 0 is not known yet, or not needed."""
 
     minutes: float
+    source: str
+    """Where its pairs come from: one of the three SOURCES."""
     costs: Costs
     division: Division
     pairs: int = 0
@@ -80,8 +83,8 @@ class Schedule:
     """Of a stream: trajectories in its window."""
     units: int = MOST
     data_seconds: float = 0.0
-    epochs: int = 0
     samples: int = 0
+    """Per epoch."""
     finished: bool = False
     """Its training set is gone then."""
 
@@ -91,8 +94,8 @@ class Schedule:
         write_atomically(folder / FILE, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
     @classmethod
-    def load(cls, folder: Path, minutes: float) -> Self | None:
-        """That of the run in this folder, if there is one; it must be for as many minutes."""
+    def load(cls, folder: Path, minutes: float, source: str) -> Self | None:
+        """That of the run in this folder, if there is one; it must be for as many minutes, and from such a source."""
         path = folder / FILE
         if not path.is_file():
             return None
@@ -101,21 +104,21 @@ class Schedule:
             found = cls(**content | {"costs": Costs(**content["costs"]), "division": Division(**content["division"])})
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(f"{path} is damaged: delete {folder} to begin anew.") from error
-        if found.minutes != minutes:
+        if (found.minutes, found.source) != (minutes, source):
             raise InvalidInput(
-                f"{folder} holds a training of {found.minutes:g} minutes, and this one has {minutes:g}: "
-                "choose another folder, or delete it."
+                f"{folder} holds a training of {found.minutes:g} minutes from {found.source}, and this one has {minutes:g} "
+                f"minutes from {source}: choose another folder, or delete it."
             )
         return found
 
     def wishes(self, given: Sequence[str]) -> list[str]:
         """The settings that follow from it; others are as they were given."""
         settings = {
-            "epochs": self.epochs, "samples": self.samples,
+            "epochs": self.division.epochs, "samples": self.samples,
             "validation": self.division.validation, "calibration": self.division.calibration,
         }  # fmt: skip
         if "patience" not in parse_wishes(given).get("training", {}):
-            settings["patience"] = self.epochs  # its last epochs are its best
+            settings["patience"] = self.division.epochs  # its last epochs are its best
         return [*given, *(f"training.{name}={value}" for name, value in settings.items())]
 
 
@@ -138,7 +141,8 @@ class Planner:
             raise InvalidInput("--minutes is for one process: under torchrun give --data or --stream, and training.epochs.")
         if data is None and environment is None:
             raise InvalidInput("--minutes needs a system to solve, or --data DIR: name one.")
-        found = Schedule.load(self.folder, self.clock.minutes)
+        source = DATASET if data else STREAM if stream else OWN
+        found = Schedule.load(self.folder, self.clock.minutes, source)
         if data is not None:
             material = find_material(environment, data, stream, stack)
             return found or self._for_dataset(material), material
@@ -152,10 +156,10 @@ class Planner:
             "data seconds": round(found.data_seconds, 1),
         }
         if found.finished:
-            source = stack.enter_context(from_solver(environment)).train  # nothing is drawn from it
+            train = stack.enter_context(from_solver(environment)).train  # nothing is drawn from it
         else:
-            source = Dataset(self.folder / DATA).source("train")
-        return found, Material(environment, source, Solved(environment, "val"), origin, environment.identity)
+            train = Dataset(self.folder / DATA).source("train")
+        return found, Material(environment, train, Solved(environment, "val"), origin, environment.identity)
 
     def _measured(self, environment: Environment) -> Costs:
         """What trajectories and samples cost here."""
@@ -182,11 +186,12 @@ class Planner:
         self.tell(f"budget of {self.clock.minutes:g} min: {choose} trajectories choose the epoch, {calibrate} calibrate")
 
     def _scheduled(self, found: Schedule, more: float = 0.0) -> Schedule:
-        """With epochs and samples, now that all else is known; saved."""
+        """With samples, now that all else is known; saved."""
         spent = self.clock.spent + more
-        epochs, samples = schedule(self.clock.budget, spent, found.costs, found.division, self.training)
-        self.tell(f"schedule: {epochs} epochs of {samples} samples, at {1 / found.costs.sample:.3g} samples per second")
-        found = replace(found, epochs=epochs, samples=samples)
+        samples = samples_within(self.clock.budget, spent, found.costs, found.division, self.training)
+        rate = 1 / found.costs.sample
+        self.tell(f"schedule: {found.division.epochs} epochs of {samples} samples, at {rate:.3g} samples per second")
+        found = replace(found, samples=samples)
         found.save(self.folder)
         return found
 
@@ -201,22 +206,27 @@ class Planner:
             next(iter(material.val.blocks(1)))
             each = time.perf_counter() - began
         costs = Costs(each, sample, forward)
-        return self._scheduled(Schedule(self.clock.minutes, costs, self._divided(costs, None, bool(spec.grid), spec.name)))
+        return self._scheduled(
+            Schedule(self.clock.minutes, DATASET, costs, self._divided(costs, None, bool(spec.grid), spec.name))
+        )
 
     def _for_stream(self, environment: Environment) -> Schedule:
         """A trajectory serves as many pairs as it takes for the solver to be busy half of the time."""
         costs, budget, cores, spec = self._measured(environment), self.clock.budget, thread_count(), environment.spec
         alone = cores * costs.trajectory  # a stream solves on one core, at best as fast as all of them take
-        pairs = max(PAIRS, round(2 * alone / costs.sample)) if spec.grid else PAIRS
-        buffer = min(max(int(FILLING * budget / alone), 4), default_buffer(spec)) if spec.grid else default_buffer(spec, 256)
+        if spec.grid:
+            pairs = max(PAIRS, round(2 * alone / costs.sample))
+            buffer = min(max(int(FILLING * budget / alone), 4), default_buffer(spec))
+        else:
+            pairs, buffer = PAIRS, default_buffer(spec, VECTORS)
         own = time_trajectories(environment.unresolved, 0.0)[1]
-        units = int(min(max(UNITS * budget / own, FEWEST_UNITS if spec.grid else 256), MOST))
+        units = fitting(UNITS * budget / own, FEWEST_UNITS if spec.grid else VECTORS, MOST)
         busy = alone / (pairs * costs.sample) / cores  # the share of the cores that the solver takes from the training
         costs = replace(costs, sample=costs.sample * (1 + busy))
         before = (buffer * alone if spec.grid else 0.0) + units * own
         division = self._divided(costs, None, bool(spec.grid), spec.name, before)
         self.tell(f"stream: {pairs} pairs per trajectory, {buffer} at hand")
-        return self._scheduled(Schedule(self.clock.minutes, costs, division, pairs, buffer, units), before)
+        return self._scheduled(Schedule(self.clock.minutes, STREAM, costs, division, pairs, buffer, units), before)
 
     def _for_own_data(self, environment: Environment) -> Schedule:
         """How many trajectories to make; the rest of the schedule follows once they are there."""
@@ -224,7 +234,7 @@ class Planner:
         make_folder(self.folder)
         room = min(DISK, shutil.disk_usage(self.folder).free / 4)
         most = max(int(room / Plan(environment, {"train": 1}).trajectory_bytes), 1)
-        found = Schedule(self.clock.minutes, costs, self._divided(costs, most, bool(spec.grid), spec.name))
+        found = Schedule(self.clock.minutes, OWN, costs, self._divided(costs, most, bool(spec.grid), spec.name))
         found.save(self.folder)
         return found
 

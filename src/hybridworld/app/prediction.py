@@ -80,6 +80,7 @@ def predict_to_files(name: str, model: HybridModel, question: Question, request:
             model.predict(question.states, request.horizon, question.params, request.mode, threshold=np.inf)
         else:
             model.predict(question.states[:1], request.horizon, question.params[:1], **request.options)
+            model.solve(question.states[:1], request.horizon, question.params[:1])
         status.update(f"{len(question.names)} forecasts")
         answer = ask(model, question, request)
         status.update("writing")

@@ -37,6 +37,8 @@ from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, train
 
 CURVE, BOARD = "curve.png", "tensorboard"
+FINISHING = 3.0
+"""Seconds for what comes after a verdict: curves and tables."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
         for each in watchers:
             each.on_epoch(state, record)
 
-    return Watch(tell, on_start=on_start, on_epoch=on_epoch, probe=probe)
+    return Watch(on_start=on_start, on_epoch=on_epoch, probe=probe, tell=tell)
 
 
 # What came of it.
@@ -228,7 +230,7 @@ def conclude(asked: Request, recipe: Recipe, schedule: Schedule | None, path: Pa
 
         announce("worth: the model against solvers")
         planned = schedule.division.verdict
-        seconds = min(max(clock.left, planned / 2), 2 * planned)
+        seconds = min(max(clock.left - FINISHING, planned / 2), 2 * planned)
         found = quick_verdict(environment, load_hybrid(str(path), environment, network), max(config.training.horizons), seconds)
         bundle = replace(bundle, provenance={**bundle.provenance, "worth": found})
         save_bundle(path, bundle)

@@ -202,13 +202,13 @@ def checked_inputs(
 
 
 def check_physical(served: Served, states: np.ndarray) -> None:
-    """Refuse values that are not finite, and states that cannot exist."""
-    if not np.isfinite(states).all():
-        row = int(np.argwhere(~np.isfinite(states))[0][0])
-        raise Refusal(422, f"State {row} holds a value that is not finite.")
+    """Refuse values that are not finite in the precision of networks, and states that cannot exist."""
+    fits = np.abs(states) <= np.finfo(np.float32).max  # nan does not
+    if not fits.all():
+        row = int(np.argwhere(~fits)[0][0])
+        raise Refusal(422, f"State {row} holds a value that is not finite, or beyond single precision.")
     if served.system is not None:
-        with np.errstate(all="ignore"):
-            served.system.check_physical(states)
+        served.system.check_physical(states)
 
 
 def _parameter(asked: InferRequest, name: str, kind: type, allowed: Callable[[Any], bool], words: str, default: Any) -> Any:

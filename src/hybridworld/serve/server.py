@@ -370,7 +370,8 @@ def run(service: Service, access: Access, port: int, browser: bool = False, told
             threading.Timer(1.0, webbrowser.open, [opened]).start()
         grace = int(service.limits.seconds) + 5
         config = uvicorn.Config(
-            create_app(service, access), log_level="warning", access_log=False, server_header=False,
+            create_app(service, access), log_level="error", access_log=False, server_header=False,
+            proxy_headers=False,  # whoever may set them could pose as another client
             limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=grace, lifespan="on",
         )  # fmt: skip
         server = Server(config, service)

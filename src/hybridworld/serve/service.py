@@ -73,10 +73,11 @@ class Service:
         return Request(client, time.monotonic() + self.limits.seconds, self.limits.solver_seconds)
 
     def work(self, request: Request, f: Callable[[], T]) -> T:
-        """f() on behalf of a request, in the current thread."""
+        """f() on behalf of a request, in the current thread. Answers are checked, so numbers may overflow without a warning."""
         token = asking.set(request)
         try:
-            return f()
+            with np.errstate(all="ignore"):
+                return f()
         finally:
             asking.reset(token)
 

@@ -9,7 +9,7 @@ Everything is counted before the first step, so that a schedule is fixed: a trai
 
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count as count_from
 
 import torch
@@ -27,17 +27,18 @@ from hybridworld.surrogate.validation import scores
 
 AIM = 0.97
 """The share of a budget that is given away: measured costs are rough."""
-DATA, VALIDATION, CALIBRATION, VERDICT, TRAINING = 0.25, 0.08, 0.1, 0.07, 0.3
+DATA, VALIDATION, CALIBRATION, VERDICT, TRAINING = 0.25, 0.08, 0.1, 0.07, 0.2
 """Shares of a budget; of data and training the first is the most, the last the least that makes sense."""
-EPOCHS = 10
+EPOCHS = (3, 10)
+"""The fewest and the most: each ends with a validation, which may be expensive."""
 PAIRS = 16
 """Pairs that are drawn from a trajectory at least: fewer trajectories serve as well as more of them."""
 FEWEST = 8
 """Fields that are learned from, and that choose an epoch, at least; state vectors are solved 256 at once."""
 FEWEST_CALIBRATING = 10
 """What it takes to promise a coverage of 90 %."""
-PROBED = 8
-"""Fields whose solving is timed, at most."""
+PROBED, VALIDATED = 5, 2
+"""Fields whose solving is timed, at most, and whose validation is."""
 REFERENCE_CALLS = 8
 """Trajectories whose price a verdict has at least."""
 FIRST_STEPS = 3
@@ -62,6 +63,7 @@ class Division:
 
     trajectories: int
     """That are made to be learned from; 0 where they come from elsewhere."""
+    epochs: int
     validation: int
     calibration: int
     verdict: float
@@ -85,8 +87,9 @@ def time_trajectories(environment: Environment, seconds: float) -> tuple[list[Bl
 def pace(task: Task, seconds: float) -> tuple[float, float]:
     """Seconds per training sample and per validated pair, from the first steps of a training that is thrown away."""
     us, training = team(), task.config.training
+    few = VALIDATED if task.train.spec.grid else VECTORS
     with torch.random.fork_rng():
-        state = begin(task, None, us)
+        state = begin(replace(task, units=few), None, us)
         model = Objective(state.surrogate, training, task.solve)
         with closing(pairs_for(task, state, us).batches()) as batches:
             for step in count_from():
@@ -96,7 +99,7 @@ def pace(task: Task, seconds: float) -> tuple[float, float]:
                     break
                 update(state, model, next(batches), us)
         sample = (time.perf_counter() - began) / ((step - FIRST_STEPS) * training.batch)
-        checks = evidence_pairs(task.val, training.horizons, VECTORS, training.seed)
+        checks = evidence_pairs(task.val, training.horizons, few, training.seed)
         scores(state.judged, checks)
         began = time.perf_counter()
         scores(state.judged, checks)
@@ -126,7 +129,9 @@ def _divided(
     budget: float, spent: float, costs: Costs, training: TrainingConfig, grid: bool, most: int | None
 ) -> Division | None:
     fewest = FEWEST if grid else VECTORS
-    choosing, calibrating = validating_seconds(costs, training), calibrating_seconds(costs, training)
+    each = passing_seconds(costs, training)
+    epochs = fitting((VALIDATION * budget / min(fewest, training.validation) - costs.trajectory) / each, *EPOCHS)
+    choosing, calibrating = costs.trajectory + epochs * each, calibrating_seconds(costs, training)
     validation = fitting(VALIDATION * budget / choosing, fewest, training.validation)
     calibration = fitting(CALIBRATION * budget / calibrating, FEWEST_CALIBRATING if grid else VECTORS, training.calibration)
     verdict = max(VERDICT * budget, REFERENCE_CALLS * costs.trajectory)
@@ -135,21 +140,21 @@ def _divided(
     if most is not None:
         trajectories = int(min(most, DATA * budget / costs.trajectory, rest / (costs.trajectory + PAIRS * costs.sample)))
     enough = rest - trajectories * costs.trajectory >= TRAINING * budget and (most is None or trajectories >= min(fewest, most))
-    return Division(trajectories, validation, calibration, verdict, calibration * calibrating) if enough else None
+    return Division(trajectories, epochs, validation, calibration, verdict, calibration * calibrating) if enough else None
 
 
-def schedule(budget: float, spent: float, costs: Costs, division: Division, training: TrainingConfig) -> tuple[int, int]:
-    """Epochs, and samples of each, that fill what is left once the data are there."""
-    choosing = division.validation * validating_seconds(costs, training)
+def samples_within(budget: float, spent: float, costs: Costs, division: Division, training: TrainingConfig) -> int:
+    """Samples per epoch that fill what is left once the data are there."""
+    choosing = division.validation * (costs.trajectory + division.epochs * passing_seconds(costs, training))
     left = AIM * budget - spent - choosing - division.calibrating - division.verdict
-    steps = int(left / (EPOCHS * costs.sample * training.batch))
-    return EPOCHS, max(steps, 1) * training.batch
+    steps = int(left / (division.epochs * costs.sample * training.batch))
+    return max(steps, 1) * training.batch
 
 
-def validating_seconds(costs: Costs, training: TrainingConfig) -> float:
-    """Of one trajectory that chooses the epoch: solved once, then validated in each epoch, and in some of them its map."""
+def passing_seconds(costs: Costs, training: TrainingConfig) -> float:
+    """Of one trajectory in one epoch: validated at all horizons, and now and then its error map drawn."""
     passes = 1 + (training.weighting == "guide") + 3 / PROBE_EVERY
-    return costs.trajectory + EPOCHS * passes * len(training.horizons) * costs.forward
+    return passes * len(training.horizons) * costs.forward
 
 
 def calibrating_seconds(costs: Costs, training: TrainingConfig) -> float:

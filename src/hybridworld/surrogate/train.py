@@ -65,13 +65,13 @@ class Task:
 class Watch:
     """Who looks on: all of it is optional, and none of it changes the result."""
 
-    tell: Callable[[str], None] = lambda what: None
-    """What is being prepared before the first step, such as `measuring units: 12 trajectories`."""
     on_start: Callable[[State], None] = lambda state: None
     on_step: Callable[[State, float], None] = lambda state, loss: None
     on_epoch: Callable[[State, dict[str, Any]], None] = lambda state, record: None
     probe: Callable[[Surrogate, Mapping[int, Batch]], Mapping[int, float]] | None = None
     """Every few epochs: a number per horizon about the surrogate, from the validation pairs (the AUROC of its error map)."""
+    tell: Callable[[str], None] = lambda what: None
+    """What is being prepared before the first step, such as `measuring units: 12 trajectories`."""
 
 
 def train(task: Task, folder: Path, watch: Watch | None = None, device: str | None = None) -> State | None:

@@ -38,7 +38,8 @@ def quick_verdict(environment: Environment, hybrid: HybridModel, horizon: int, s
         gives_truth = method.kind == "reference" and not known.futures
         patience = ANSWERING * seconds if gives_truth else max(left, 0.0) / (2 * (len(methods) - number))
         try:
-            looks[method] = look_at(method, starts, horizon, patience)
+            with np.errstate(over="ignore", invalid="ignore"):  # a grid may be too coarse for a scheme
+                looks[method] = look_at(method, starts, horizon, patience)
         except HybridWorldError:
             if method.kind != "solver":
                 raise

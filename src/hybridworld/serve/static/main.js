@@ -82,6 +82,10 @@ async function choose(name) {
   stop();
   model = catalogue.models.find((each) => each.name === name);
   view = viewOf(model);
+  state = null;
+  made += 1;
+  forget();
+  for (const canvas of Object.values(PANELS)) canvas.setAttribute("aria-label", "Not there yet.");
   $("model").value = name;
   $("about").textContent = aboutOf(model);
   fill($("field"), model.fields.map((field, k) => [k, field.name]));
@@ -227,6 +231,7 @@ function inputs(states, horizons, rows) {
 const asked = (more = {}) => ({ parameters: { mode: 2, q: 1, binary_data_output: true, ...more } });
 
 const ask = latest(async () => {
+  if (!state) return;
   if (!model.model) {
     show();
     return;
@@ -243,7 +248,7 @@ const ask = latest(async () => {
 
 /** Prediction and score at every horizon, for state vectors: the path through the box. */
 const askPath = latest(async () => {
-  if (!model.model || model.grid.length || path) return;
+  if (!state || !model.model || model.grid.length || path) return;
   const about = made, many = model.longest, n = model.channels.length, rows = model.params.length;
   const states = new Float64Array(many * n), given = new Float64Array(many * rows);
   for (let k = 0; k < many; k++) {
@@ -262,7 +267,7 @@ const position = (values) => (model.position ? model.position.map((channel) => v
 
 /** The true future at the chosen horizon; for state vectors also at every other. */
 const askTruth = latest(async () => {
-  if (!$("truth").checked) return;
+  if (!state || !$("truth").checked) return;
   const about = made, frames = horizon();
   if (!truths.has(frames)) {
     tell("The solver works …");

@@ -1,0 +1,398 @@
+"""A server under pressure: load with answers that are known, requests that make no sense, and workers that are killed.
+
+The tests run it small, `python -m tests.serve.pressure` at full size: 64 clients for a minute, 20,000 malformed requests.
+"""
+
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tests.serve.asking import HEADER, infer_request, send, unpacked
+from tests.serve.served import wait_until
+
+# A client that is light on the cores that it shares with the server.
+
+
+@dataclass
+class Told:
+    status: int
+    headers: dict
+    body: bytes
+
+
+class Connection:
+    """HTTP/1.1 with keep-alive; it connects again when the server has closed."""
+
+    def __init__(self, port):
+        self._port, self._streams = port, None
+
+    async def send(self, raw):
+        """Send these bytes; the response, or None where the server hung up without one."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        try:
+            writer.write(raw)
+            await writer.drain()
+            head = await reader.readuntil(b"\r\n\r\n")
+            status = int(head.split(b" ", 2)[1])
+            headers = dict(re.findall(r"(?m)^([\w-]+): (.*?)\r?$", head.decode("latin-1").lower()))
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
+        except (asyncio.IncompleteReadError, ConnectionError, ValueError, IndexError):
+            self.close()
+            return None
+        if headers.get("connection") == "close":
+            self.close()
+        return Told(status, headers, body)
+
+    def close(self):
+        if self._streams:
+            self._streams[1].close()
+        self._streams = None
+
+
+def raw_request(method, path, body=b"", headers=None):
+    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+    return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + body
+
+
+# Load.
+
+
+@dataclass
+class Known:
+    """A request, and what `HybridModel.predict` answers."""
+
+    raw: bytes
+    state: np.ndarray
+    used_solver: np.ndarray
+    close: bool  # a score next to its threshold may go either way: batches round differently
+
+
+def known_requests(served, count=64, modes=(1, 2), q=0.75, seed=0):
+    """Requests of one state each, at mixed horizons and modes, with their answers."""
+    rng, found = np.random.default_rng(seed), []
+    for number in range(count):
+        sample = served.system.initial("test", number)
+        horizon, mode = int(rng.integers(1, int(served.model.longest) + 1)), int(rng.choice(modes))
+        gate = {"q": q} if mode == 2 else {}
+        forecast = served.model.predict(sample.state[None], horizon, sample.params[None], mode=mode, **gate)
+        body, headers = infer_request(sample.state[None], [horizon], sample.params[None], mode=mode, **gate)
+        near = mode == 2 and np.isfinite(forecast.threshold) and abs(forecast.score[0] / forecast.threshold - 1) < 1e-4
+        raw = raw_request("POST", f"/v2/models/{served.name}/infer", body, headers)
+        found.append(Known(raw, forecast.state, forecast.used_solver, bool(near)))
+    return found
+
+
+@dataclass
+class Report:
+    """What a run of clients has seen."""
+
+    seconds: float = 0.0
+    statuses: Counter = field(default_factory=Counter)
+    wrong: int = 0
+    latencies: list = field(default_factory=list)
+
+    @property
+    def per_second(self):
+        return self.statuses[200] / self.seconds
+
+    def __str__(self):
+        times = np.percentile(self.latencies, (50, 95, 99)) * 1e3 if self.latencies else (np.nan,) * 3
+        told = ", ".join(f"{status}: {count}" for status, count in sorted(self.statuses.items(), key=str))
+        quantiles = ", ".join(f"{time:.1f}" for time in times)
+        rate = f"{self.per_second:.0f} answers/s over {self.seconds:.0f} s"
+        return f"{rate}; {told}; {self.wrong} wrong; p50, p95, p99 {quantiles} ms"
+
+    @property
+    def mistakes(self):
+        """Statuses that no request may cause, whatever it is."""
+        return [status for status in self.statuses if isinstance(status, int) and status >= 500 and status not in (503, 504)]
+
+
+def is_right(known, told):
+    _, tensors = unpacked((told.status, told.headers, told.body))
+    if known.close:
+        return True
+    same = np.array_equal(tensors["used_solver"], known.used_solver)
+    return same and np.allclose(tensors["state"], known.state, rtol=1e-5, atol=1e-5)
+
+
+def load(port, requests, clients, seconds):
+    """So many clients ask one after the other, each as fast as it is answered."""
+    report = Report()
+
+    async def client(number):
+        here, k = Connection(port), number
+        while time.monotonic() < end:
+            began = time.monotonic()
+            told = await here.send(requests[k % len(requests)].raw)
+            report.statuses["lost" if told is None else told.status] += 1
+            if told is not None and told.status == 200:
+                report.latencies.append(time.monotonic() - began)
+                report.wrong += not is_right(requests[k % len(requests)], told)
+            elif told is not None:
+                await asyncio.sleep(0.05)
+            k += clients
+        here.close()
+
+    async def all_of_them():
+        await asyncio.gather(*(client(number) for number in range(clients)))
+
+    began = time.monotonic()
+    end = began + seconds
+    asyncio.run(all_of_them())
+    report.seconds = time.monotonic() - began
+    return report
+
+
+# Malformed requests.
+
+JUNK = [
+    None, True, False, 0, -1, 1, 2, 1.5, 1e308, 10**30, -(2**63), "", "x", "NaN", "é\u0000", [], {}, [[]], [None], [[1], 2],
+    {"a": {}}, "state", "FP64", "BOOL", ["1"], [1e308] * 9, [True] * 9, "9" * 300,
+]  # fmt: skip
+START = "/page/models/ball3d/start"
+PATHS = [
+    "/", "//", "*", "/%00", "/docs", "/metrics", "/openapi.json", "/static/x.js", "/static/../../etc/passwd",
+    "/v2", "/v2/", "/v2/health/ready", "/v2/models/ball3d", "/v2/models/ball3d/infer", "/v2/models/nobody/infer",
+    "/v2/models/ball3d/versions/9/infer", "/v2/models/%2e%2e/infer", "/v2/models/ball3d%00/infer", "/page/models",
+    f"{START}?split=test&seed=1", f"{START}?seed=-1", f"{START}?count=1e9", f"{START}?seed={'9' * 20}", f"{START}?split=%ff",
+    "/page/models/ball3d/thresholds?horizon=", "/page/models/ball3d/thresholds?horizon=0x10", "/page/models/ball3d/draw",
+    "/page/models/ball3d/future", "/page/models/ball3d/download?what=..",
+]  # fmt: skip
+METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "get", "FOO"]
+
+
+def valid(rng):
+    """The parts of a request that makes sense: path, JSON content, bytes behind it."""
+    state = [0.1, 0.0, 0.5, 1.0, 0.5, 2.0, 0.0, 0.0, 0.0]
+    tensors = {"state": [state], "horizon": [[4]], "params": [[0.8, -9.8]]}
+    inputs = [{"name": name, "shape": list(np.shape(data)), "datatype": "FP64", "data": data} for name, data in tensors.items()]
+    path = rng.choice(["/v2/models/ball3d/infer"] * 4 + ["/page/models/ball3d/draw", "/page/models/ball3d/future"])
+    if path.endswith("infer"):
+        parameters = {"mode": 2, "q": 0.75, "coverage": 0.9, "signal": "step-doubling", "binary_data_output": False}
+        content = {"id": "a", "parameters": parameters, "inputs": inputs, "outputs": [{"name": "state"}]}
+    elif path.endswith("draw"):
+        content = {"brush": "throw", "points": [[0, 0, 0.5], [0.1, 0, 0.6]], "settings": {"speed": 4.0}, "inputs": inputs[:1]}
+    else:
+        content = {"frames": 4, "every": 2, "inputs": [inputs[0], inputs[2]]}
+    tail = b""
+    if rng.random() < 0.5:
+        for each in content["inputs"]:
+            piece = np.array(each.pop("data"), float).tobytes()
+            each["parameters"] = {"binary_data_size": len(piece)}
+            tail += piece
+    return path, content, tail
+
+
+def places(value, found=()):
+    """Every (container, key) of nested lists and dicts."""
+    found = list(found)
+    for key in list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        found.append((value, key))
+        found += places(value[key])
+    return found
+
+
+def malformed(rng):
+    """A request that is broken somewhere, as bytes: in its JSON, in its bytes, in its headers, or all over."""
+    kind = rng.random()
+    if kind < 0.1:
+        return bytes(rng.randrange(256) for _ in range(rng.randrange(1, 300))) + b"\r\n\r\n"
+    if kind < 0.25:
+        body = bytes(rng.randrange(256) for _ in range(rng.randrange(200)))
+        return raw_request(rng.choice(METHODS), rng.choice(PATHS), body, {HEADER: rng.choice(["0", "5", "-1", "x", "999"])})
+    path, content, tail = valid(rng)
+    for _ in range(rng.randrange(1, 4)):
+        (container, key), junk = rng.choice(places(content)), deepcopy(rng.choice(JUNK))
+        try:
+            if rng.random() < 0.25:
+                del container[key]
+            elif rng.random() < 0.15 and isinstance(container, dict):
+                container[rng.choice(["extra", "data", "binary_data_size", "shared_memory_region"])] = junk
+            else:
+                container[key] = junk
+        except (KeyError, IndexError):
+            pass
+    text = json.dumps(content).encode()
+    if rng.random() < 0.15:
+        text = text.replace(b"0.5", rng.choice([b"NaN", b"Infinity", b"1e999", b"0.5.5", b"[", b'"']), 1)
+    if rng.random() < 0.2:
+        cut = rng.randrange(len(text) + 1)
+        text = text[:cut] + bytes([rng.randrange(256)]) * rng.randrange(3) + text[cut + rng.randrange(3) :]
+    if tail and rng.random() < 0.4:
+        wild = np.full(len(tail) // 8, rng.choice([np.nan, np.inf, 1e300])).tobytes()
+        tail = rng.choice([tail[:-1], tail + b"x", tail[8:], b"", wild])
+    length = str(len(text)) if tail or rng.random() < 0.9 else rng.choice(["-3", "1e3", str(len(text) + 1), "", "²"])
+    headers = {HEADER: length} | ({"Content-Encoding": "gzip"} if rng.random() < 0.02 else {})
+    raw = raw_request("POST", path, text + tail, headers)
+    if rng.random() < 0.04:
+        other = rng.choice([b"Content-Length: -", b"Content-Length: 9", b"Transfer-Encoding: chunked\r\nX: "])
+        return raw.replace(b"Content-Length: ", other, 1)
+    return raw
+
+
+def fuzz(port, count, seed=0, clients=8):
+    """Statuses of so many malformed requests; `None` where the server hung up, which is its right with what is no HTTP."""
+    report = Report()
+
+    async def client(number):
+        rng, here = random.Random(f"{seed} {number}"), Connection(port)
+        for _ in range(count // clients):
+            try:
+                async with asyncio.timeout(1.0 if rng.random() < 0.98 else 0.05):  # some announce more than they send
+                    told = await here.send(malformed(rng))
+            except TimeoutError:
+                told = None
+                here.close()
+            report.statuses["hung up" if told is None else told.status] += 1
+            if told is None or told.status >= 400 or told.headers.get("content-type") is None:
+                here.close()  # whatever is left of that request must not become part of the next
+        here.close()
+
+    async def all_of_them():
+        await asyncio.gather(*(client(number) for number in range(clients)))
+
+    began = time.monotonic()
+    asyncio.run(all_of_them())
+    report.seconds = time.monotonic() - began
+    return report
+
+
+# Faults.
+
+
+def children(pid):
+    """Worker processes of a server: its children that run `spawn_main`."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == pid and "spawn_main" in (each / "cmdline").read_text():
+                found.append(int(each.name))
+        except (OSError, ValueError, IndexError):
+            continue
+    return found
+
+
+def kill_workers(pid, seconds, every):
+    """SIGKILL one of the workers of that process again and again; how often."""
+    kills, end, rng = 0, time.monotonic() + seconds, random.Random(0)
+    while time.monotonic() < end:
+        time.sleep(every)
+        found = children(pid)
+        if found:
+            os.kill(rng.choice(found), signal.SIGKILL)
+            kills += 1
+    return kills
+
+
+# Full size.
+
+
+@contextmanager
+def server_process(*options):
+    """`hybridworld serve` as a process of its own: its process id and its port."""
+    code = "from hybridworld.app.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", "--no-browser", "--port", "0", "--runs", "nowhere", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(re.search(r":(\d+)/", process.stdout.readline())[1])
+        wait_until(lambda: send(port, "GET", "/v2/health/ready")[0] == 200)
+        yield process.pid, port
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(120)
+
+
+def metric(port, name):
+    """One number of /metrics."""
+    text = send(port, "GET", "/metrics")[2].decode()
+    return float(re.search(rf"(?m)^{re.escape(name)} (\S+)", text)[1])
+
+
+def memory(port):
+    """Megabytes that the server holds."""
+    return metric(port, "process_resident_memory_bytes") / 1e6
+
+
+def held(before, port):
+    return f"memory {before:.0f} -> {memory(port):.0f} MB"
+
+
+def main():
+    """Everything at full size, with numbers."""
+    import threading
+
+    from hybridworld.deploy.load import shipped
+    from hybridworld.serve.catalogue import Catalogue
+
+    which = set(sys.argv[1:]) or {"load", "fuzz", "faults", "drag"}
+    known = Catalogue(shipped())
+    requests = known_requests(known.find("ball3d"), 256)
+    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
+    if "load" in which:
+        with server_process() as (_, port):
+            print("one request at a time:", one := load(port, requests, 1, 15), flush=True)
+            load(port, requests, 64, 5)
+            before = memory(port)
+            many = load(port, requests, 64, 60)
+            print("64 clients:           ", many)
+            print(
+                f"throughput x {many.per_second / one.per_second:.2f}; memory {before:.0f} -> {memory(port):.0f} MB", flush=True
+            )
+            assert not many.wrong and set(many.statuses) <= {200, 503}
+    if "fuzz" in which:
+        with server_process() as (_, port):
+            fuzz(port, 2_000, seed=1)
+            before = memory(port)
+            report = fuzz(port, 20_000)
+            print(f"fuzz: {dict(report.statuses)} in {report.seconds:.0f} s; {held(before, port)}", flush=True)
+            assert not report.mistakes
+            assert load(port, requests, 4, 5).wrong == 0
+    if "faults" in which:
+        with server_process("--workers", "2") as (pid, port):
+            gated = known_requests(known.find("ball3d"), 256, modes=(2,), q=0.5)
+            killed = []
+            killer = threading.Thread(target=lambda: killed.append(kill_workers(pid, 30, 1.0)))
+            killer.start()
+            report = load(port, gated, 16, 30)
+            killer.join()
+            print(f"faults: {killed[0]} workers killed; {report}", flush=True)
+            assert not report.wrong and set(report.statuses) <= {200, 503}
+    if "drag" in which:
+        with server_process() as (_, port):
+            for served in known.all:
+                if served.model is not None:
+                    print(f"dragged horizon, {served.name}: {drag(port, served)}", flush=True)
+
+
+def drag(port, served):
+    """Milliseconds of server time for the panels of one state, at every horizon in turn."""
+    sample, times = served.system.initial("test", 0), []
+    for horizon in range(1, int(served.model.longest) + 1):
+        body, headers = infer_request(sample.state[None], [horizon], sample.params[None], q=1)
+        name = f'hybridworld_infer_seconds_sum{{mode="2",model="{served.name}"}}'
+        before = metric(port, name) if times else 0.0
+        assert send(port, "POST", f"/v2/models/{served.name}/infer", body, headers)[0] == 200
+        times.append(1e3 * (metric(port, name) - before))
+    return "p50, p95, max " + ", ".join(f"{value:.1f}" for value in np.percentile(times, (50, 95, 100))) + " ms of server time"
+
+
+if __name__ == "__main__":
+    main()
