@@ -5,7 +5,7 @@ import json
 import h5py
 import numpy as np
 import pytest
-from tests.app.test_cli import run
+from tests.app.commands import run
 
 from hybridworld.physics.euler2d import Euler2D
 

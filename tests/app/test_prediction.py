@@ -7,12 +7,10 @@ import h5py
 import numpy as np
 import pytest
 from PIL import Image
-from tests.app.test_cli import run
+from tests.app.commands import command, run
 from tests.surrogate import flows
-from typer.testing import CliRunner
 
 import hybridworld as hw
-from hybridworld.app.cli import app
 from hybridworld.app.models import load_model
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
@@ -28,13 +26,6 @@ SMALL = [
     "training.calibration=16",
     "training.horizons=1,4",
 ]
-
-
-def command(*arguments):
-    """What the command printed, in this process; bad input is raised."""
-    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
 
 
 def predict(*arguments):
@@ -136,7 +127,7 @@ def test_training_ends_with_a_calibration(small):
         and bundle.provenance["calibration"]["step-doubling"]["trajectories"] == 16
     )
     hybrid = hw.load(model)
-    assert hybrid.bound is not None and hybrid.cell_bound is not None
+    assert hybrid.bound is not None and hybrid.cell_bound(np.ones((2, 16, 16)), 4).shape == (2, 16, 16)
     assert hybrid.threshold(1, 0.25) < hybrid.threshold(1, 0.75)
 
 

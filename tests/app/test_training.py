@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
-from tests.app.test_cli import run
+from tests.app.commands import run
 from tests.data.decay import Decay
 from tests.data.on_disk import write_dataset, write_foreign
 from typer.testing import CliRunner

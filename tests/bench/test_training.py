@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.app.test_cli import run
+from tests.app.commands import run
 from tests.data.decay import Decay
 
 from hybridworld.app.timing import train_cells

@@ -10,10 +10,11 @@ from rich.table import Table
 
 from hybridworld.app.models import check_fits, load_model
 from hybridworld.app.progress import announce, progress_bar
+from hybridworld.data.atomic import make_folder
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import Until
 from hybridworld.deploy.calibrate import calibrate_bundle, calibrating_evidence
-from hybridworld.deploy.load import find_model, solver_of
+from hybridworld.deploy.load import MODELS, find_model, solver_of
 from hybridworld.deploy.wrap import wrap
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
@@ -29,13 +30,15 @@ SHOWN = (0.5, 0.75, 0.9)  # keep fractions
 
 def calibrate_model(
     model: str | Path, backbone: str | None, data: Path | None, environment: Environment | None, count: int | None = None,
-    out: Path | None = None, signal: str | None = None, deadline: float | None = None,
+    out: Path | None = None, signal: str | None = None, deadline: float | None = None, device: str | None = None,
 ) -> Path:  # fmt: skip
     """Judge validation trajectories that chose nothing: thresholds and error bounds then follow from the file.
 
-    After `deadline` (of time.monotonic) there are no more than it takes to promise anything.
+    They are written into the model's own file unless `out` names another; what ships with the package is never changed. After
+    `deadline` (of time.monotonic) there are no more than it takes to promise anything.
     """
-    bundle = load_model(model, backbone, environment)
+    path = checked_target(out or find_model(model))
+    bundle = load_model(model, backbone, environment, device)
     if data is not None:
         check_fits(model, bundle.surrogate.spec, data, Dataset(data).spec)
     solver = solver_of(bundle, environment)
@@ -45,8 +48,15 @@ def calibrate_model(
     announce("calibrating")
     with calibrating() as tell:
         bundle = calibrate_bundle(bundle, signal or StepDoubling.name, evidence, origin, solver, count, tell)
-    path = out or find_model(model)
     save_bundle(path, bundle)
+    return path
+
+
+def checked_target(path: Path) -> Path:
+    """The file to write: none that ships with the package, in a folder that is there or can be made."""
+    if path.resolve().is_relative_to(MODELS):
+        raise InvalidInput(f"{path.stem} ships with the package and is not overwritten: name a file with --out.")
+    make_folder(path.parent)
     return path
 
 
@@ -55,9 +65,9 @@ def calibrate_own(
     out: Path | None, signal: str | None,
 ) -> Path:  # fmt: skip
     """The same for a model of the user's own, `file.py:name`; its file is called like the code's unless said."""
+    path = checked_target(out or Path(f"{Path(code.partition(':')[0]).stem}.safetensors"))
     with calibrating() as tell:
         model = wrap(code, environment, horizons_in(horizons), data, signal or StepDoubling.name, count, tell=tell)
-    path = out or Path(f"{Path(code.partition(':')[0]).stem}.safetensors")
     model.save(path)
     return path
 

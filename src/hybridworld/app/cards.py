@@ -12,10 +12,10 @@ from rich.table import Table
 from hybridworld.app.models import load_model
 from hybridworld.app.progress import announce, stderr
 from hybridworld.app.tables import Rows, in_markdown
-from hybridworld.app.words import size_in_words
 from hybridworld.bench.card import Q, card_of, default_count, measure_cells
-from hybridworld.data.atomic import write_atomically
+from hybridworld.data.atomic import make_folder, write_atomically
 from hybridworld.data.manifest import sha256
+from hybridworld.data.room import size_in_words
 from hybridworld.deploy.load import find_model, shipped, solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
@@ -43,7 +43,7 @@ def make_card(
     card = card_of(name, path, bundle, solver, cells, told)
     write_atomically(path.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
     page = out / f"{name}.md"
-    page.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(page.parent)
     page.write_text(page_of(card))
     print(f"{path.with_suffix('.json')}\n{page}")
 

@@ -6,9 +6,10 @@ import warnings
 from json import dumps
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from hybridworld import __version__
 from hybridworld.errors import HybridWorldError, InvalidInput
@@ -16,7 +17,20 @@ from hybridworld.errors import HybridWorldError, InvalidInput
 if TYPE_CHECKING:
     from hybridworld.physics.environment import Environment
 
+
+class Interruptible(TyperGroup):
+    """Commands that end with a word and exit code 130 when they are interrupted."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stopped:
+            print(str(stopped) or "Interrupted.", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=Interruptible,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -49,6 +63,10 @@ ResolvedOption = Annotated[
     int,
     typer.Option("--resolved", metavar="K", min=1, help="Reference on a grid K times finer, averaged to the cells."),
 ]
+DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 ... (default: a GPU where there is one).")]
+ParamOption = Annotated[
+    list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter (may be given several times).")
+]
 SplitOption = Annotated[str, typer.Option(help="train, val, test, ood-near or ood-far.")]
 SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within its split.")]
 
@@ -69,15 +87,20 @@ def options(
     """Hybrid neural world models: fast surrogates of physical dynamics that know when to ask the solver."""
 
 
-def main() -> None:
-    """Run the command; what a user can mend ends with one sentence and exit code 1."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; what a user can mend ends with one sentence and exit code 1, an interruption with 130."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads sleep while they wait: others may need the core
     warnings.formatwarning = warning_in_words
     try:
-        app()
-    except (HybridWorldError, FileExistsError, NotADirectoryError, PermissionError) as error:  # the last three name their path
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(1)
+        app(arguments)
+    except HybridWorldError as error:
+        sentence = str(error)
+    except OSError as error:  # no room, no permission: it names its path
+        sentence = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}."
+    except MemoryError:
+        sentence = "This takes more memory than there is: ask for less."
+    print(f"Error: {sentence}", file=sys.stderr)
+    sys.exit(1)
 
 
 def warning_in_words(
@@ -86,6 +109,18 @@ def warning_in_words(
     """Our own warnings are sentences; others keep the place they come from."""
     ours = category.__module__.startswith("hybridworld.")
     return f"Warning: {message}\n" if ours else f"{filename}:{lineno}: {category.__name__}: {message}\n"
+
+
+def parse_params(wishes: list[str] | None) -> dict[str, float]:
+    """`gravity=-3` of --param, as a mapping."""
+    found = {}
+    for wish in wishes or []:
+        name, _, value = wish.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise InvalidInput(f"--param has '{wish}': write for example gravity=-3.") from None
+    return found
 
 
 def chosen_system(argument: str | None, option: str | None, resolved: int = 1) -> "Environment":
@@ -134,13 +169,15 @@ def simulate(
     frames: Annotated[int | None, typer.Option(help="Frames to simulate (default: a whole trajectory).")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
     gif: Annotated[bool, typer.Option("--gif", help="Write an animation as well.")] = False,
+    param: ParamOption = None,
     resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
     """Run the reference solver on one trajectory; write it as HDF5 and as a picture."""
     from hybridworld.app.simulation import simulate_to_files
 
-    simulate_to_files(chosen_system(system, system_option, resolved), split, seed, frames, out, gif=gif)
+    environment = chosen_system(system, system_option, resolved)
+    simulate_to_files(environment, split, seed, frames, out, gif=gif, params=parse_params(param))
 
 
 @app.command()
@@ -209,6 +246,7 @@ def train(
     settings: Annotated[
         bool, typer.Option("--settings", help="List every setting with its value and meaning, and train nothing.")
     ] = False,
+    device: DeviceOption = None,
     resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
@@ -218,7 +256,7 @@ def train(
 
     environment = None if system is system_option is None else chosen_system(system, system_option, resolved)
     chosen = [*(wishes or []), *([] if seed is None else [f"training.seed={seed}"])]
-    asked = Request(environment, data, stream, minutes, start, preset, chosen, out, tensorboard, began)
+    asked = Request(environment, data, stream, minutes, start, preset, chosen, out, tensorboard, began, device)
     if settings:
         show_settings(asked)
     elif not train_surrogate(asked):
@@ -243,14 +281,20 @@ def predict(
     split: SplitOption = "test",
     seed: Annotated[int, typer.Option(help="Without --input: the first trajectory of the split.")] = 0,
     count: Annotated[int, typer.Option(min=1, help="Without --input: how many trajectories.")] = 16,
-    frame: Annotated[int, typer.Option(help="Frame of the trajectories to start from.")] = 0,
-    coverage: CoverageOption = 0.9,
+    frame: Annotated[
+        int | None, typer.Option(help="Frame of the trajectories to start from (default: 0; of a forecast, its last one).")
+    ] = None,
+    param: ParamOption = None,
+    coverage: Annotated[
+        float | None, typer.Option(help="Share of the answers whose error shall stay below its bound (default: 0.9).")
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Ask the solver about all of them, and show the true errors.")] = False,
     error_map: Annotated[bool, typer.Option("--map", help="The error map in mode 1 as well; it needs no solver.")] = False,
     signal: SignalOption = None,
     dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
+    device: DeviceOption = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -258,8 +302,11 @@ def predict(
     from hybridworld.app.models import load_hybrid
     from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
 
-    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal)
-    question = from_file(input, hybrid.spec, frame) if input else from_split(hybrid, split, seed, count, frame)
+    hybrid, changes = load_hybrid(model, own_system(system_option), backbone, dask, signal, device), parse_params(param)
+    if input:
+        question = from_file(input, hybrid.spec, frame, changes)
+    else:
+        question = from_split(hybrid, split, seed, count, frame or 0, changes)
     request = Request(horizon, mode, q, coverage, check, tolerance, error_map)
     told = predict_to_files(model, hybrid, question, request, out)
     if json:
@@ -319,6 +366,7 @@ def calibrate(
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset with `val` (default: ask the solver).")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="Trajectories (default: as the training was set).")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of into the model's file.")] = None,
+    device: DeviceOption = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -334,7 +382,7 @@ def calibrate(
     if own is not None:
         path = calibrate_own(own, environment, horizons, data, count, out, signal)
     else:
-        path = calibrate_model(model or "", backbone, data, environment, count, out, signal)
+        path = calibrate_model(model or "", backbone, data, environment, count, out, signal, device=device)
     show_calibration(path, own or backbone)
 
 
@@ -381,6 +429,7 @@ def evaluate(
         list[int] | None, typer.Option(min=1, help="Frames ahead (may be given several times; default: as the training lists).")
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
+    device: DeviceOption = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
@@ -390,7 +439,7 @@ def evaluate(
     from hybridworld.app.evaluation import evaluate_models
 
     environment = chosen_system(None, system_option) if system_option else None
-    evaluate_models(models, backbone, environment, data, split, horizon, count, as_json=json, out=out)
+    evaluate_models(models, backbone, environment, data, split, horizon, count, as_json=json, out=out, device=device)
 
 
 @app.command(epilog="For example: hybridworld reproduce all --scale laptop --scale ball3d=paper")
@@ -526,6 +575,7 @@ def bench_promises(
     draws: Annotated[int, typer.Option(min=1, help="How often all of them are drawn anew.")] = 20,
     q: KeepOption = 0.75,
     coverage: CoverageOption = 0.9,
+    backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
     out: MarkdownOption = None,
@@ -533,7 +583,9 @@ def bench_promises(
     """Deferral, coverage and false alarms of one model over fresh draws of the trajectories that calibrate and test it."""
     from hybridworld.app.promises import report_promises
 
-    report_promises(model, own_system(system_option), trajectories, draws, q, coverage, as_json=json, out=out)
+    report_promises(
+        model, own_system(system_option), trajectories, draws, q, coverage, as_json=json, out=out, backbone=backbone
+    )
 
 
 @bench.command("tolerance", epilog="For example: hybridworld bench tolerance ball3d --tolerance 0.1 --tolerance 0.2")

@@ -10,7 +10,7 @@ from hybridworld.app.progress import stderr
 from hybridworld.app.tables import publish
 from hybridworld.data.dataset import Dataset
 from hybridworld.deploy.load import solver_of
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.bundle import Bundle
 from hybridworld.surrogate.validation import scores, scores_of_no_change, validation_pairs
@@ -21,13 +21,13 @@ Errors = dict[str, dict[str, list[float]]]
 
 def evaluate_models(
     models: Sequence[str], backbone: str | None, environment: Environment | None, data: Path, splits: Sequence[str] | None,
-    horizons: Sequence[int] | None, count: int, as_json: bool, out: Path | None,
+    horizons: Sequence[int] | None, count: int, as_json: bool, out: Path | None, device: str | None = None,
 ) -> None:  # fmt: skip
     """Per split and horizon the error of each model on the same pairs; several models are seeds of one: mean and deviation.
 
     Every horizon is answered in one pass; by default they are those that the training of the first model lists.
     """
-    dataset, bundles = Dataset(data), [load_model(model, backbone, environment) for model in models]
+    dataset, bundles = Dataset(data), [load_model(model, backbone, environment, device) for model in models]
     for model, bundle in zip(models, bundles, strict=True):
         check_fits(model, bundle.surrogate.spec, data, dataset.spec)
         if bundle.surrogate.config.guide and solver_of(bundle, environment) is None:
@@ -35,6 +35,8 @@ def evaluate_models(
                 f"{model} is guided by the solver of {bundle.surrogate.spec.name}: name that system with --system."
             )
     chosen = splits or [each for each in dataset.splits if each not in ("train", "val")]
+    if not chosen:
+        raise InvalidInput(f"{data} has only {', '.join(dataset.splits)}, which trained the model: name one with --split.")
     config = bundles[0].config
     asked = sorted(set(horizons or config.training.horizons))
     with stderr.status("") as status:
@@ -42,6 +44,7 @@ def evaluate_models(
         for split in chosen:
             status.update(f"{split}: {count} pairs per horizon")
             found[split] = errors_on(dataset, split, bundles, asked, count)
+            check_finite(models, split, found[split])
     publish(
         found,
         [
@@ -72,6 +75,18 @@ def errors_on(dataset: Dataset, split: str, bundles: Sequence[Bundle], horizons:
         }
         for h in pairs
     }
+
+
+def check_finite(models: Sequence[str], split: str, errors: Errors) -> None:
+    """Raise where an error is no number: that is no result."""
+    for horizon, numbers in errors.items():
+        for kind in ("mse", "nrmse"):
+            for model, value in zip(models, numbers[kind], strict=True):
+                if not np.isfinite(value):
+                    raise HybridWorldError(
+                        f"{model}: the error on '{split}' at horizon {horizon} is not finite, which is no result: look at the "
+                        "data with `hybridworld data verify`, or train the model anew."
+                    )
 
 
 def rows_of(split: str, errors: Errors) -> list[list[str]]:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Self
 
 from hybridworld.app.material import Material, find_material, from_solver, in_words
-from hybridworld.app.words import size_in_words
-from hybridworld.data.atomic import write_atomically
+from hybridworld.data.atomic import make_folder, write_atomically
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import VECTORS, Held, Solved
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
+from hybridworld.data.room import size_in_words
 from hybridworld.data.stream import PAIRS, default_buffer
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
@@ -90,7 +90,7 @@ class Schedule:
 
     def save(self, folder: Path) -> None:
         """Into the folder of the run."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         write_atomically(folder / FILE, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
     @classmethod
@@ -231,7 +231,7 @@ class Planner:
     def _for_own_data(self, environment: Environment) -> Schedule:
         """How many trajectories to make; the rest of the schedule follows once they are there."""
         costs, spec = self._measured(environment), environment.spec
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         room = min(DISK, shutil.disk_usage(self.folder).free / 4)
         most = max(int(room / Plan(environment, {"train": 1}).trajectory_bytes), 1)
         found = Schedule(self.clock.minutes, OWN, costs, self._divided(costs, most, bool(spec.grid), spec.name))

@@ -57,6 +57,7 @@ class Request:
     tensorboard: bool = False
     began: float = 0.0
     """When the command began, by time.monotonic."""
+    device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ class Recipe:
         )
 
 
-def train_surrogate(asked: Request) -> bool:
-    """Train, or go on where a run was interrupted, then say how good it is; False if it was interrupted again."""
+def train_surrogate(asked: Request) -> Path | None:
+    """Train, or go on where a run was interrupted, then say how good it is: the model's file; None if interrupted again."""
     recipe, schedule = recipe_for(asked), None
     spec, name = recipe.spec, recipe.preset if asked.minutes is None else f"{asked.minutes:g}min"
     folder, title = asked.out or Path("runs") / f"{spec.name}-{name}", f"{spec.name}, {recipe.preset}"
@@ -122,17 +123,17 @@ def train_surrogate(asked: Request) -> bool:
                 schedule, material = planner.plan(recipe.environment, asked.data, asked.stream, stack)
                 recipe = replace(recipe, wishes=schedule.wishes(asked.wishes), known={"minutes": asked.minutes})
             recipe = replace(recipe, environment=material.environment, spec=material.spec)
-            state = train(recipe.task(material), folder, watch_with(watchers))
+            state = train(recipe.task(material), folder, watch_with(watchers), asked.device)
         except KeyboardInterrupt:
             stack.close()
             say_where_it_stopped(display)
-            return False
+            return None
     if state is not None:
         if schedule:
             end(schedule, folder)
         bundle = conclude(asked, recipe, schedule, folder / MODEL)
         finish(state, bundle, folder, title, display.was_finished)
-    return True
+    return folder / MODEL
 
 
 # How to learn.
@@ -222,7 +223,7 @@ def conclude(asked: Request, recipe: Recipe, schedule: Schedule | None, path: Pa
     clock = Clock(asked.minutes or 0.0, asked.began)
     if config.training.calibration and not bundle.arrays:
         deadline = time.monotonic() + clock.left - schedule.division.verdict if schedule else None
-        calibrate_model(path, network, asked.data, environment, deadline=deadline)
+        calibrate_model(path, network, asked.data, environment, deadline=deadline, device=asked.device)
         bundle = load_model(path, network, environment)
     if schedule and environment and "worth" not in bundle.provenance:
         from hybridworld.bench.worth.quick import quick_verdict

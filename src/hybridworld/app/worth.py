@@ -12,6 +12,7 @@ from hybridworld.app.words import time_in_words
 from hybridworld.bench.worth.contenders import draw_starts, methods_for
 from hybridworld.bench.worth.measure import REPEATS, Row, deviations, measure
 from hybridworld.bench.worth.verdict import HOW, digits, gain_of, price, verdicts
+from hybridworld.data.atomic import make_folder
 from hybridworld.data.provenance import provenance
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
@@ -58,7 +59,7 @@ def report_worth(
         "provenance": provenance(),
     }
     title = f"{spec.name}: is a surrogate worth it?"
-    picture.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(picture.parent)
     draw_frontier(rows, picture, f"{title}\n{subtitle(spec, content)}")
     publish_sections(
         content, sections_of(content, by_horizon), title, in_words(content), as_json, out, "hybridworld bench worth"

@@ -1,18 +1,21 @@
 """A trained model, ready to answer: from the package, or from a file."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.hybrid import HybridModel, share_of_no_change
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import InvalidInput, nearest
+from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.surrogate.bundle import Bundle, Code, load_bundle
 from hybridworld.surrogate.horizons import drawn_horizons
+from hybridworld.surrogate.parallel import device_of
 from hybridworld.surrogate.wrapped import Wrapped
 from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibrate import BEGINNING, calibrated_signals, calibration_arrays
@@ -24,6 +27,13 @@ from hybridworld.trust.step_doubling import StepDoubling
 MODELS = Path(__file__).parent / "models"
 """What ships with the package: NAME.safetensors, and its card as NAME.json."""
 
+HARDLY, FEW = 0.8, 50
+"""A validation MSE above this share of that of "no change", and fewer calibrating trajectories than this, are warned about."""
+
+
+class WeakModel(UserWarning):
+    """What makes the answers or the promises of a model worth little."""
+
 
 def load(
     model: str | Path,
@@ -31,21 +41,48 @@ def load(
     backbone: str | Code | None = None,
     dask: str | None = None,
     signal: str | None = None,
+    device: str | torch.device | None = None,
 ) -> HybridModel:
     """The model of that name or file, with the solver of its system where there is one: mode 2 needs it.
 
     `solver` is for a system of your own, `backbone` for a network or a wrapped model of your own: its class or function, or
     `path/to/file.py:name`. With `dask` (the address of a scheduler, or `local`) flagged trajectories are solved on a cluster.
     `signal` names what draws the error map, as "step-doubling + symmetries": the file must hold its calibration.
+    `device` is where the network computes: by default a GPU where there is one. What makes a model worth little is told as a
+    warning.
     """
+    if solver is not None and not isinstance(solver, Environment):
+        raise InvalidInput(f"The solver is {shown(solver)}: give a system, as hw.system('file.py:Class').")
     bundle = load_bundle(find_model(model), backbone, solver)
     solver = solver_of(bundle, solver)
     if bundle.surrogate.config.guide and solver is None:
         raise InvalidInput(
             f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`."
         )
-    bundle.surrogate.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    return assemble(bundle, solver, dask, chosen_signal(bundle, solver, signal, str(model)))
+    bundle.surrogate.to(device_of(device))
+    loaded = assemble(bundle, solver, dask, chosen_signal(bundle, solver, signal, str(model)))
+    warn_if_weak(loaded, bundle)
+    return loaded
+
+
+def warn_if_weak(model: HybridModel, bundle: Bundle) -> None:
+    """Say what makes the answers or the promises of a model worth little."""
+    share = share_of_no_change(bundle.validation)
+    if share is not None and share > HARDLY:
+        warnings.warn(
+            f"The model of {model.spec.name} hardly beats no change: its validation MSE is {share:.2g} times that of answering "
+            "with the state as it was. Train it longer before you use it.",
+            WeakModel,
+            stacklevel=3,
+        )
+    if model.calibration is not None and model.calibration.size < FEW:
+        promised = f" (bounds: at most {model.bound.most:.0%})" if model.bound is not None else ""
+        warnings.warn(
+            f"The model of {model.spec.name} was calibrated by {model.calibration.size} trajectories, which promise little"
+            f"{promised}: run `hybridworld calibrate` with --count {FEW} or more.",
+            WeakModel,
+            stacklevel=3,
+        )
 
 
 def assemble(
@@ -125,6 +162,8 @@ def shipped() -> dict[str, Path]:
 
 def find_model(model: str | Path) -> Path:
     """The file of a name that ships, or the path itself."""
+    if not isinstance(model, str | Path):
+        raise InvalidInput(f"The model is {shown(model)}: give the name of one that ships, or path/to/model.safetensors.")
     known = shipped()
     if str(model) in known:
         return known[str(model)]

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -86,10 +85,8 @@ class Served:
             return None
 
     def _uncalibrated(self, name: str) -> HybridModel:
-        other = copy(self.model)
-        assert other is not None
-        other.signal, other.calibration, other.bound, other.cell_bound = self.signals[name], None, None, None
-        return other
+        assert self.model is not None
+        return self.model.with_signal(self.signals[name])
 
 
 class Catalogue:

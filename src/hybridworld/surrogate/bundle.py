@@ -19,8 +19,8 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor, nn
 
-from hybridworld.data.atomic import write_atomically
-from hybridworld.errors import InvalidInput
+from hybridworld.data.atomic import make_folder, write_atomically
+from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import class_from_file, find_system, known_systems
 from hybridworld.physics.spec_text import spec_from_text, spec_to_text
@@ -78,7 +78,7 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
         },
         sort_keys=True,
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_atomically(path, tensors_to_bytes(tensors, {"hybridworld": text, "sha256": digest(text, tensors)}))
 
 
@@ -118,6 +118,8 @@ def load_bundle(path: Path, backbone: str | Code | None = None, system: Environm
         else:
             surrogate = Wrapped(own, spec, config.surrogate, scales, own is not backbone, wrapped["answered"])
         surrogate.load_state_dict(weights)
+    except HybridWorldError:
+        raise
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         why = shorten(str(error).splitlines()[-1].strip(" \t."), 200)  # the first line of torch is a heading
         raise InvalidInput(f"{path}: the weights do not fit the network {name}: {why}.") from error

@@ -96,6 +96,7 @@ class State:
         return {
             "config": self.config.model_dump(mode="json"),
             **self.origin,
+            "system": self.surrogate.spec.name,
             "surrogate": self.surrogate.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "average": self.average.state_dict() if self.average else None,
@@ -144,8 +145,8 @@ class Checkpoints:
         self._writing: Future | None = None
         self._last = time.monotonic()
 
-    def load(self, config: Config, origin: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-        """What was saved here, if anything; it must be of the same training, on the same data, from the same model."""
+    def load(self, config: Config, origin: Mapping[str, Any] | None = None, system: str | None = None) -> dict[str, Any] | None:
+        """What was saved here, if anything; it must be of the same training: its system, its data, the model it began with."""
         if not self._path.exists():
             return None
         try:
@@ -156,6 +157,10 @@ class Checkpoints:
             here = content["config"]
         except Exception as error:
             raise InvalidInput(f"{self._path} is damaged, or no checkpoint: delete it to begin anew.") from error
+        if system is not None and content.get("system", system) != system:
+            raise InvalidInput(
+                f"{self._path.parent} holds a training of {content['system']}, not of {system}: choose another folder."
+            )
         wanted = config.model_dump(mode="json")
         for section, settings in wanted.items():
             for key, value in settings.items():

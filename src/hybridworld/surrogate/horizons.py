@@ -8,6 +8,9 @@ from torch import Tensor
 
 from hybridworld.errors import InvalidInput
 
+LINKS = 1000
+"""The longest chain that is answered."""
+
 PER_OCTAVE = 4
 """Calibrated horizons between one and its double, once these are so many whole frames apart."""
 
@@ -92,6 +95,10 @@ def chain_of(horizon: float, longest: float, answered: Sequence[int] | None = No
 
     Whole horizons have whole links, the longer ones first. Where some horizons alone are `answered`, links are among these.
     """
+    if horizon > LINKS * longest:
+        raise InvalidInput(
+            f"The horizon is {horizon:g} frames: at most {LINKS * longest:g} are answered, in {LINKS} links of {longest:g}."
+        )
     if answered is not None:
         return _chain_among(horizon, answered)
     count = max(1, int(np.ceil(horizon / longest - 1e-9)))

@@ -21,10 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import CodeFailure, InvalidInput, raised
+from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.backbones import Backbone, find_backbone
+from hybridworld.surrogate.backbones import BACKBONES, Backbone, find_backbone
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
 from hybridworld.surrogate.guide import Guide
@@ -69,7 +70,7 @@ class Surrogate(nn.Module):
         """What answers instead of the network where no gradient is wanted: called with `inputs`; a copy of the weights."""
         if config.guide:
             make, options["factor"] = GuidedLeap, config.guide_factor or options["patch"]
-        self.backbone: Any = make(len(spec.channels), boundaries, CONDITION, **options)
+        self.backbone: Any = self._made(make, boundaries, options)
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():
                 nn.init.zeros_(parameter)
@@ -84,6 +85,22 @@ class Surrogate(nn.Module):
         allowed = torch.tensor(spec.allowed if physical else [(-torch.inf, torch.inf)] * len(spec.channels))
         for name, values in zip(("low", "high"), allowed.unbind(1), strict=True):
             self.register_buffer(name, values, persistent=False)
+
+    def _made(self, make: Any, boundaries: tuple[str, ...], options: dict[str, Any]) -> Any:
+        """The network; one of the user's own is tried at once, so that what it gets wrong is told with the user's line."""
+        arguments = (len(self.spec.channels), boundaries, CONDITION)
+        if self.config.backbone in BACKBONES:
+            return make(*arguments, **options)
+        z, name = torch.zeros(2, *self.spec.shape), f"The network {self.config.backbone}"
+        try:
+            network = make(*arguments, **options)
+            with torch.no_grad():
+                answer = network.eval()(z, torch.zeros(2, CONDITION))
+        except Exception as error:
+            raise CodeFailure(f"{name} raised {raised(error)}.") from error
+        if not isinstance(answer, Tensor) or answer.shape != z.shape:
+            raise CodeFailure(f"{name} maps states of shape {tuple(z.shape)} to {shown(answer)}; the shape must stay.")
+        return network.train()
 
     def attach_guide(self, environment: Environment) -> None:
         """Let a guided surrogate run the solver of its system on a coarse grid."""
@@ -108,18 +125,14 @@ class Surrogate(nn.Module):
         given = self.inputs(states, horizons, params, then)
         return self.answer(**given) if self.engine is None or torch.is_grad_enabled() else self.engine(*given.values())
 
-    def inputs(
-        self, states: Tensor, horizons: Tensor, params: Tensor | None, then: Tensor | None
-    ) -> dict[str, Tensor]:
+    def inputs(self, states: Tensor, horizons: Tensor, params: Tensor | None, then: Tensor | None) -> dict[str, Tensor]:
         """What `answer` takes, by name: parameters and guide only where the network sees them."""
         found = {"states": states, "horizons": horizons}
         if self.sees_params:
             found["params"] = self._checked(params, states.shape[0])
         return found if then is None else found | {"then": then}
 
-    def answer(
-        self, states: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None
-    ) -> Tensor:
+    def answer(self, states: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None) -> Tensor:
         """All of the arithmetic: tensors in, tensor out, nothing else is asked. An engine runs this."""
         z = self.normalise(states)
         if then is None:

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
-from hybridworld.data.atomic import only_one_in, write_atomically
+from hybridworld.data.atomic import make_folder, only_one_in, write_atomically
 from hybridworld.data.evidence import Watched, evidence_pairs
 from hybridworld.data.pairs import Batch, Evidence, GuidedBatch, Pairs, TrajectorySource
 from hybridworld.errors import HybridWorldError, InvalidInput
@@ -74,11 +74,11 @@ class Watch:
     """What is being prepared before the first step, such as `measuring units: 12 trajectories`."""
 
 
-def train(task: Task, folder: Path, watch: Watch | None = None) -> State | None:
+def train(task: Task, folder: Path, watch: Watch | None = None, device: str | None = None) -> State | None:
     """Train in `folder`, or go on there. Under torchrun only the leader has an outcome; it wrote `model.safetensors`."""
     watch = watch or Watch()
-    us = team()
-    folder.mkdir(parents=True, exist_ok=True)
+    us = team(device)
+    make_folder(folder)
     with only_one_in(folder, "training") if us.leads else nullcontext(), torch.random.fork_rng():
         state = run(task, folder, watch, us)
     return state if us.leads else None
@@ -90,7 +90,8 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     if training.batch % us.world:
         raise InvalidInput(f"training.batch is {training.batch}: {us.world} processes cannot share it evenly.")
     checkpoints = Checkpoints(folder)
-    state = begin(task, checkpoints.load(task.config, task.provenance), us, watch.tell if us.leads else lambda what: None)
+    saved = checkpoints.load(task.config, task.provenance, task.train.spec.name)
+    state = begin(task, saved, us, watch.tell if us.leads else lambda what: None)
     objective = Objective(state.surrogate, training, task.solve, (us.rank, us.world))
     objective.unsolved = state.unsolved
     model = us.share(objective)

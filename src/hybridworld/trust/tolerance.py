@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import as_number, shown
 from hybridworld.trust.bounds import ErrorBound
 from hybridworld.trust.calibration import flagged
 
@@ -30,8 +31,8 @@ class Delivered:
 
 def check_tolerance(tolerance: float) -> None:
     """Raise unless it is a positive number."""
-    if not 0 < tolerance < np.inf:
-        raise InvalidInput(f"The tolerance is {tolerance:g} deviations: it must be a positive number.")
+    if not 0 < (as_number(tolerance) or 0.0) < np.inf:
+        raise InvalidInput(f"The tolerance is {shown(tolerance)} deviations: it must be a positive number.")
 
 
 def delivered(errors: np.ndarray, bounds: np.ndarray, tolerance: float) -> Delivered:
