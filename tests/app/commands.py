@@ -1,5 +1,6 @@
 """The command as a user runs it: in a process of its own, or in this one."""
 
+import json
 import os
 import subprocess
 import sys
@@ -26,6 +27,11 @@ def command(*arguments):
     return result.stdout
 
 
+def predict(*arguments):
+    """The JSON object that `hybridworld predict` prints."""
+    return json.loads(command("predict", *arguments, "--json"))
+
+
 def ended(capsys, *arguments):
     """Exit code, stdout and stderr of `hybridworld ...`, in this process, with the sentences that a user sees."""
     capsys.readouterr()
@@ -36,3 +42,10 @@ def ended(capsys, *arguments):
         code = end.code or 0
     said = capsys.readouterr()
     return code, said.out, said.err
+
+
+def train(*arguments, wishes=()):
+    """Exit code, stdout and stderr of `hybridworld train ...`, in this process; bad input is raised."""
+    settings = [part for wish in wishes for part in ("--set", wish)]
+    result = CliRunner().invoke(app, ["train", *map(str, arguments), *settings], catch_exceptions=False)
+    return result.exit_code, result.stdout, result.stderr

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.app.test_minutes import MINE, NETWORK, SHORT, train
-from tests.surrogate.test_guide import Drift
-from typer.testing import CliRunner
+from tests.app.budgets import MINE, NETWORK, SHORT, train
+from tests.app.commands import command
+from tests.surrogate.flows import Drift
 
 from hybridworld.app.cards import card_at, page_of
-from hybridworld.app.cli import app
 from hybridworld.bench.card import JUDGING, Cell, core_hours, default_count, failures, measure_cells, recipe_of
 from hybridworld.data.evidence import fresh_pairs
 from hybridworld.data.generate import generate
@@ -25,13 +24,6 @@ from hybridworld.surrogate.bundle import load_bundle
 
 PAGES = Path(__file__).parents[2] / "docs" / "models"
 LARGEST = 8_000_000
-
-
-def command(*arguments):
-    """What the command printed, in this process; bad input is raised."""
-    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
 
 
 @pytest.fixture(autouse=True, scope="module")

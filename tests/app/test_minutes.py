@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.surrogate.flows import Oscillator
-from tests.surrogate.test_guide import Drift
-from typer.testing import CliRunner
+from tests.app.budgets import MINE, NETWORK, SHORT, train
+from tests.surrogate.flows import Drift, Oscillator
 
 import hybridworld as hw
 from hybridworld.app import minutes, training_display
-from hybridworld.app.cli import app
 from hybridworld.data.generate import generate
 from hybridworld.data.manifest import sha256
 from hybridworld.data.plan import Plan
@@ -24,28 +22,6 @@ from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.budget import Division
 from hybridworld.surrogate.bundle import load_bundle, save_bundle
 from hybridworld.surrogate.checkpoint import FILE
-
-MINE = """
-from dataclasses import dataclass
-from tests.surrogate.flows import Oscillator
-from tests.surrogate.test_guide import Drift
-
-@dataclass(frozen=True)
-class Field(Drift):
-    pass
-
-@dataclass(frozen=True)
-class Vector(Oscillator):
-    pass
-"""
-TINY = ("surrogate.width=8", "training.batch=4")
-
-
-def train(*arguments, wishes=TINY):
-    """What `hybridworld train ...` printed, in this process; bad input is raised."""
-    settings = [part for wish in wishes for part in ("--set", wish)]
-    result = CliRunner().invoke(app, ["train", *map(str, arguments), *settings], catch_exceptions=False)
-    return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -221,10 +197,6 @@ def test_a_damaged_schedule_is_refused(quick, mine, tmp_path):
 
 
 # Going on from a model.
-
-
-NETWORK = ("surrogate.width=8", "surrogate.patch=4")
-SHORT = ("training.epochs=2", "training.samples=24", "training.batch=4", "training.validation=3", "training.calibration=4")
 
 
 @pytest.fixture(scope="module")

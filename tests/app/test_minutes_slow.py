@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.app.test_cli import run
+from tests.app.commands import run
 
 import hybridworld as hw
 from hybridworld.data.evidence import fresh_pairs

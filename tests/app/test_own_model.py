@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.app.test_prediction import command, predict
+from tests.app.commands import command, predict
 from tests.deploy import foreign
 from tests.surrogate import flows
 

@@ -1,13 +1,12 @@
 """`hybridworld calibrate` and `hybridworld predict` as a user runs them."""
 
-import json
 from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 from PIL import Image
-from tests.app.commands import command, run
+from tests.app.commands import command, predict, run
 from tests.surrogate import flows
 
 import hybridworld as hw
@@ -26,11 +25,6 @@ SMALL = [
     "training.calibration=16",
     "training.horizons=1,4",
 ]
-
-
-def predict(*arguments):
-    """The JSON object that `hybridworld predict` prints."""
-    return json.loads(command("predict", *arguments, "--json"))
 
 
 @pytest.fixture(scope="module")

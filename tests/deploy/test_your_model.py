@@ -12,7 +12,7 @@ import pytest
 
 import hybridworld as hw
 from hybridworld.physics.registry import module_from_file
-from tests.app.test_prediction import command, predict
+from tests.app.commands import command, predict
 
 DOCS = Path(__file__).parents[2] / "docs"
 
