@@ -83,10 +83,8 @@ def train(data: Path, steps: int = 2_500, seed: int = 0) -> Operator:
         schedule.step()
         if step % 250 == 0:
             print(f"step {step}: loss {loss:.3g}", flush=True)
-    weights = {
-        name: values for name, values in model.state_dict().items() if isinstance(values, Tensor)
-    }  # FNO adds its options
-    torch.save(weights, WEIGHTS)
+    state = model.state_dict().items()  # FNO adds its options to it, which are no tensors
+    torch.save({name: values for name, values in state if isinstance(values, Tensor)}, WEIGHTS)
     return model.eval()
 
 

@@ -88,6 +88,20 @@ def test_fields_work_as_vectors_do():
     np.testing.assert_allclose(found.solve(states, 8, params), ring.solve(states, 8, params))
 
 
+def test_a_model_may_write_into_what_it_is_given_and_answer_in_memory_of_its_own():
+    room = np.empty((4096, 2), np.float32)
+
+    def careless(states, horizon, params):
+        room[: len(states)] = foreign.leap(states, horizon, params)
+        states[:] = 7
+        return room[: len(states)]
+
+    found, other = (hw.wrap(f, ENV, count=20) for f in (careless, foreign.leap))
+    one, two = (each.predict(STATES, 8, PARAMS) for each in (found, other))
+    np.testing.assert_allclose(one.state, two.state, rtol=1e-6)
+    np.testing.assert_allclose(one.score, two.score, rtol=1e-3, atol=1e-6)
+
+
 # It has all that a trained model has.
 
 

@@ -118,7 +118,11 @@ class Wrapped(Surrogate):
             )
         if not (self.made or inspect.isfunction(self.f)):  # an object, of which a file has but the class
             try:
+<<<<<<< HEAD
                 again = type(self.f)()  # type: ignore[misc]
+=======
+                again: Any = type(self.f)()  # type: ignore[misc]
+>>>>>>> wrap
                 if isinstance(self.f, nn.Module):
                     again.load_state_dict(self.f.state_dict())
             except Exception as error:
@@ -130,13 +134,11 @@ class Wrapped(Surrogate):
     def _ask(self, states: Tensor, horizon: float, params: Tensor) -> Tensor:
         if self.answered is not None and horizon not in self.answered:
             raise InvalidInput(f"The model answers {listed(self.answered)}, and it was asked for {horizon:g}.")
-        given = [states, params] if self.config.params else [states]
+        given: list[Any] = [each.detach().clone() for each in ((states, params) if self.config.params else (states,))]
         if self.takes_arrays:
-            arrays = [each.detach().cpu().double().numpy() for each in given]
-            answer = self.f(arrays[0], number(horizon), *arrays[1:])
-        else:
-            answer = self.f(states, number(horizon), *given[1:])
-        found = torch.as_tensor(answer if isinstance(answer, Tensor) else np.asarray(answer)).to(states)
+            given = [each.cpu().double().numpy() for each in given]
+        answer = self.f(given[0], number(horizon), *given[1:])
+        found = torch.as_tensor(answer if isinstance(answer, Tensor) else np.asarray(answer)).to(states, copy=True)
         if found.shape != states.shape:
             raise InvalidInput(
                 f"The model answered states of shape {tuple(states.shape)} with an array of shape {tuple(found.shape)}: "
