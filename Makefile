@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 WELL := .venv-well
 
-.PHONY: help setup demo test test-slow bench reproduce lint format clean
+.PHONY: help setup demo test test-slow pressure bench reproduce lint format clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | column -t -s '|'
@@ -34,6 +34,9 @@ test: setup ## the tests: minutes on two cores
 
 test-slow: $(VENV)/.crosscheck $(WELL)/.ready ## the long checks, also against packages that nobody here wrote
 	HYBRIDWORLD_WELL_PYTHON=$(CURDIR)/$(WELL)/bin/python $(RUN)/python -m pytest -m slow
+
+pressure: setup ## the server under load, malformed requests and killed workers: minutes; see docs/serving.md
+	$(RUN)/python -m tests.serve.pressure
 
 bench: setup ## measure solvers, data and training; writes docs/benchmarks/
 	$(RUN)/hybridworld bench solvers --out docs/benchmarks/solvers.md

@@ -5,9 +5,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from tests.app.commands import command
-from tests.deploy.fakes import saved, seeded
-from tests.surrogate.flows import tiny
 
 import hybridworld as hw
 from hybridworld.data.generate import generate
@@ -15,6 +12,9 @@ from hybridworld.data.plan import Plan
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.surrogate.bundle import Bundle, save_bundle
+from tests.app.commands import command
+from tests.deploy.fakes import saved, seeded
+from tests.surrogate.flows import tiny
 
 SYSTEM = """
 from dataclasses import dataclass

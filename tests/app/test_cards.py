@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.app.budgets import MINE, NETWORK, SHORT, train
-from tests.app.commands import command
-from tests.surrogate.flows import Drift
 
 from hybridworld.app.cards import card_at, page_of
 from hybridworld.bench.card import JUDGING, Cell, core_hours, default_count, failures, measure_cells, recipe_of
@@ -21,6 +18,9 @@ from hybridworld.deploy.load import shipped
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.registry import find_system
 from hybridworld.surrogate.bundle import load_bundle
+from tests.app.budgets import MINE, NETWORK, SHORT, train
+from tests.app.commands import command
+from tests.surrogate.flows import Drift
 
 PAGES = Path(__file__).parents[2] / "docs" / "models"
 LARGEST = 8_000_000

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import h5py
 import pytest
-from tests.app.commands import run
 
 import hybridworld
 from hybridworld.physics.registry import BUILT_IN
+from tests.app.commands import run
 
 MINE = """
 from dataclasses import dataclass

@@ -5,9 +5,9 @@ import json
 import h5py
 import numpy as np
 import pytest
-from tests.app.commands import run
 
 from hybridworld.physics.euler2d import Euler2D
+from tests.app.commands import run
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.app.commands import ended
-from tests.app.hostile import build
 
 import hybridworld as hw
+from tests.app.commands import ended
+from tests.app.hostile import build
 
 COMMANDS = {
     # simulate

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.app.budgets import MINE, NETWORK, SHORT, train
-from tests.surrogate.flows import Drift, Oscillator
 
 import hybridworld as hw
 from hybridworld.app import minutes, training_display
@@ -22,6 +20,8 @@ from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.budget import Division
 from hybridworld.surrogate.bundle import load_bundle, save_bundle
 from hybridworld.surrogate.checkpoint import FILE
+from tests.app.budgets import MINE, NETWORK, SHORT, train
+from tests.surrogate.flows import Drift, Oscillator
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.app.commands import run
 
 import hybridworld as hw
 from hybridworld.data.evidence import fresh_pairs
 from hybridworld.surrogate.bundle import load_bundle
 from hybridworld.surrogate.validation import score
+from tests.app.commands import run
 
 DOCS = Path(__file__).parents[2] / "docs"
 TRAJECTORIES = 16

@@ -3,15 +3,15 @@
 import json
 
 import pytest
-from tests.app.commands import command, predict
-from tests.deploy import foreign
-from tests.surrogate import flows
 
 import hybridworld as hw
 from hybridworld.bench import trust as bench_trust
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
 from hybridworld.trust import fitted
+from tests.app.commands import command, predict
+from tests.deploy import foreign
+from tests.surrogate import flows
 
 SYSTEM, CODE = f"{flows.__file__}:Oscillator", f"{foreign.__file__}:load"
 OWN = ("--system", SYSTEM, "--backbone", CODE)

@@ -6,8 +6,6 @@ import h5py
 import numpy as np
 import pytest
 from PIL import Image
-from tests.app.commands import command, predict, run
-from tests.surrogate import flows
 
 import hybridworld as hw
 from hybridworld.app.models import load_model
@@ -17,6 +15,8 @@ from hybridworld.data.well_file import WellFile
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.surrogate.bundle import load_bundle, save_bundle
+from tests.app.commands import command, predict, run
+from tests.surrogate import flows
 
 SMALL = [
     "training.epochs=1",

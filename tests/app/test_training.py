@@ -11,9 +11,6 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
-from tests.app.commands import run
-from tests.data.decay import Decay
-from tests.data.on_disk import write_dataset, write_foreign
 from typer.testing import CliRunner
 
 from hybridworld.app import training, training_display
@@ -27,6 +24,9 @@ from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.surrogate.bundle import load_bundle
 from hybridworld.surrogate.parallel import threads_for
+from tests.app.commands import run
+from tests.data.decay import Decay
+from tests.data.on_disk import write_dataset, write_foreign
 
 FILES = {"model.safetensors", "metrics.jsonl", "curve.png", "checkpoint.pt"}
 SMALL = ["training.epochs=1", "training.samples=8", "training.validation=2"]

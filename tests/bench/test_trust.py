@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.surrogate.flows import RING, Ring, ones, tiny
 from typer.testing import CliRunner
 
 from hybridworld.app.cli import app
@@ -23,6 +22,7 @@ from hybridworld.trust import fitted, novelty
 from hybridworld.trust.calibration import Calibration
 from hybridworld.trust.judge import Judged
 from hybridworld.trust.novelty import InputAmplitude
+from tests.surrogate.flows import RING, Ring, ones, tiny
 
 RNG = np.random.default_rng(0)
 

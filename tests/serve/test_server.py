@@ -265,3 +265,17 @@ def ready(port):
         return send(port, "GET", "/v2/health/ready")[0] == 200
     except OSError:
         return False
+
+
+def test_a_model_that_cannot_answer_is_not_called_ready(moody, monkeypatch):
+    from hybridworld.serve.service import Service
+
+    def fails(self, served):
+        raise InvalidInput("It has no solver.")
+
+    monkeypatch.setattr(Service, "warm_up", fails)
+    monkeypatch.setattr("tests.serve.served.wait_until", lambda condition: None)
+    with running(moody) as found:
+        wait_until(lambda: found.server.started and found.service.warm)
+        assert send(found.port, "GET", "/v2/health/ready")[0] == send(found.port, "GET", "/v2/models/moody/ready")[0] == 503
+        assert found.service.broken == {"moody": "It has no solver."}

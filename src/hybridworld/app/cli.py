@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from hybridworld import __version__
+from hybridworld.app import completion
 from hybridworld.errors import HybridWorldError, InvalidInput
 
 if TYPE_CHECKING:
@@ -41,11 +42,24 @@ bench = typer.Typer(help="Measure: solvers, data, training, trust, and whether a
 app.add_typer(bench, name="bench")
 
 SystemArgument = Annotated[
-    str | None, typer.Argument(metavar="SYSTEM", help="A name from `hybridworld systems`, or path/to/file.py:Class.")
+    str | None,
+    typer.Argument(
+        metavar="SYSTEM",
+        help="A name from `hybridworld systems`, or path/to/file.py:Class.",
+        autocompletion=completion.systems,
+    ),
 ]
-SystemOption = Annotated[str | None, typer.Option("--system", help="The same, for a system of your own: file.py:Class.")]
+SystemOption = Annotated[
+    str | None,
+    typer.Option("--system", help="The same, for a system of your own: file.py:Class.", autocompletion=completion.systems),
+]
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A model that ships (ball3d), or path/to/model.safetensors.")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model that ships (ball3d), or path/to/model.safetensors.",
+        autocompletion=completion.models,
+    ),
 ]
 BackboneOption = Annotated[
     str | None,
@@ -67,7 +81,7 @@ DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 ... (d
 ParamOption = Annotated[
     list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter (may be given several times).")
 ]
-SplitOption = Annotated[str, typer.Option(help="train, val, test, ood-near or ood-far.")]
+SplitOption = Annotated[str, typer.Option(help="train, val, test, ood-near or ood-far.", autocompletion=completion.splits)]
 SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within its split.")]
 
 
@@ -319,7 +333,11 @@ def predict(
 def serve(
     models: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MODEL...]", help="Names that ship, files, or NAME=FILE (default: all that ship)."),
+        typer.Argument(
+            metavar="[MODEL...]",
+            help="Names that ship, files, or NAME=FILE (default: all that ship).",
+            autocompletion=completion.models,
+        ),
     ] = None,
     runs: Annotated[Path, typer.Option(metavar="DIR", help="Bundles that appear there are served as well.")] = Path("runs"),
     host: Annotated[str, typer.Option(help="Where to listen; beyond this machine a token is required.")] = "127.0.0.1",
@@ -466,6 +484,15 @@ def reproduce(
         list_entries()
     else:
         reproduce_entries(entry, scale or ["smoke"], system or [], model or [], cache, out)
+
+
+@app.command()
+def doctor(json: JsonOption = False) -> None:
+    """Does everything work on this machine? Versions, threads, engines, disk, solvers, models that ship."""
+    from hybridworld.app.doctor import examine
+
+    if not examine(json):
+        raise typer.Exit(1)
 
 
 @data.command("info")

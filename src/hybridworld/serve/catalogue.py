@@ -10,6 +10,7 @@ from hybridworld.deploy.gate import Gate, Health
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.deploy.load import find_model, load, shipped
 from hybridworld.errors import HybridWorldError, InvalidInput, nearest
+from hybridworld.physics.brushes import Brush
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.physics.spec import StateSpec
@@ -53,6 +54,11 @@ class Served:
             if name not in found and not isinstance(signal, Richardson):  # it runs the solver, outside of all budgets
                 found[name] = signal
         return found
+
+    @cached_property
+    def brushes(self) -> Mapping[str, Brush]:
+        """Name -> a way to draw an initial state."""
+        return {} if self.system is None else {brush.name: brush for brush in self.system.brushes}
 
     def with_signal(self, name: str | None) -> HybridModel:
         """The model with that trust signal. One without a calibration knows q = 0 and q = 1 alone, and no bound."""

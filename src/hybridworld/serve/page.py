@@ -11,7 +11,9 @@ from pydantic import Field
 
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import nearest
-from hybridworld.physics.spec import SPLITS
+from hybridworld.physics.brushes import Brush
+from hybridworld.physics.environment import Environment
+from hybridworld.physics.spec import SPLITS, Parameter
 from hybridworld.serve.catalogue import Catalogue, Served
 from hybridworld.serve.download import forecast_file, state_file
 from hybridworld.serve.limits import Limits, Refusal
@@ -79,7 +81,7 @@ def describe_one(served: Served) -> dict[str, Any]:
         ],
         "kinds": {regime: list(shares) for regime, shares in spec.kinds.items()},
         "solver": system is not None,
-        "brushes": [] if system is None else [describe_brush(each) for each in system.brushes],
+        "brushes": [describe_brush(each) for each in served.brushes.values()],
         "longest": max(spec.horizons) if model is None else int(model.longest),
         "model": None,
     }
@@ -95,7 +97,7 @@ def describe_one(served: Served) -> dict[str, Any]:
     return told
 
 
-def describe_brush(brush: Any) -> dict[str, Any]:
+def describe_brush(brush: Brush) -> dict[str, Any]:
     """All but what it does."""
     return {
         "name": brush.name, "meaning": brush.meaning, "gesture": brush.gesture,
@@ -138,10 +140,9 @@ def draw(served: Served, body: bytes, header: str | None, limits: Limits) -> tup
     content, rest = split_body(body, header)
     asked = checked(DrawRequest, content)
     system = _system(served)
-    brush = next((each for each in system.brushes if each.name == asked.brush), None)
+    brush, known = served.brushes.get(asked.brush), ", ".join(served.brushes) or "none"
     if brush is None:
-        known = [each.name for each in system.brushes]
-        raise Refusal(422, f"There is no brush '{asked.brush[:80]}': choose {', '.join(known)}.{nearest(asked.brush, known)}")
+        raise Refusal(422, f"There is no brush '{asked.brush[:80]}': choose {known}.{nearest(asked.brush, served.brushes)}")
     if len(asked.points) > limits.points or any(len(point) != len(system.spec.axes) for point in asked.points):
         raise Refusal(422, f"A gesture has at most {limits.points} points, each with {len(system.spec.axes)} coordinates.")
     points = np.array(asked.points, float).reshape(-1, len(system.spec.axes))
@@ -187,7 +188,7 @@ def download(served: Served, model: HybridModel | None, what: str, body: bytes, 
 # Checks.
 
 
-def _system(served: Served) -> Any:
+def _system(served: Served) -> Environment:
     if served.system is None:
         raise Refusal(422, f"{served.name} has no solver: name its system with --system FILE.py:CLASS.")
     return served.system
@@ -227,9 +228,9 @@ def _states(states: np.ndarray, params: np.ndarray, origins: list[dict[str, Any]
     return write_answer({"origins": plain}, tensors, tensors)
 
 
-def _low(parameter: Any) -> float:
+def _low(parameter: Parameter) -> float:
     return min(low for intervals in parameter.ranges.values() for low, _ in intervals)
 
 
-def _high(parameter: Any) -> float:
+def _high(parameter: Parameter) -> float:
     return max(high for intervals in parameter.ranges.values() for _, high in intervals)

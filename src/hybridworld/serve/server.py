@@ -150,8 +150,8 @@ def create_app(service: Service, access: Access | None = None) -> ASGIApp:
         return Response(status_code=200 if service.ready else 503)
 
     async def model_ready(http: Http) -> Response:
-        served_model(http)
-        return await ready(http)
+        works = service.warm and not service.draining and served_model(http).name not in service.broken
+        return Response(status_code=200 if works else 503)
 
     async def metadata(http: Http) -> Response:
         return JSONResponse(model_metadata(served_model(http)).model_dump())

@@ -48,6 +48,8 @@ class Service:
         self.admission = Admission(self.limits)
         self.threads = ThreadPoolExecutor(self.limits.queue, "request")
         self.warm = self.draining = False
+        self.broken: dict[str, str] = {}
+        """Why a model could not be warmed up."""
         sys.setswitchinterval(min(SWITCH, sys.getswitchinterval()))
         count = workers or thread_count()
         self.batcher = Batcher(batch, self.metrics.batch.observe)
@@ -65,8 +67,8 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Would a request be answered now?"""
-        return self.warm and not self.draining and self.solvers.workers.alive > 0
+        """Would a request to any model be answered now?"""
+        return self.warm and not self.draining and not self.broken and self.solvers.workers.alive > 0
 
     def request(self, client: str) -> Request:
         """A request that begins now."""
@@ -127,7 +129,8 @@ class Service:
             try:
                 self.warm_up(served)
             except Exception as error:
-                log.warning("%s could not be warmed up: %s", served.name, error)
+                self.broken[served.name] = str(error)
+                log.error("%s could not be warmed up: %s", served.name, error)
         self.warm = True
 
     def warm_up(self, served: Served) -> None:

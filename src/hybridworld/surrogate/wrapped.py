@@ -118,11 +118,7 @@ class Wrapped(Surrogate):
             )
         if not (self.made or inspect.isfunction(self.f)):  # an object, of which a file has but the class
             try:
-<<<<<<< HEAD
-                again = type(self.f)()  # type: ignore[misc]
-=======
                 again: Any = type(self.f)()  # type: ignore[misc]
->>>>>>> wrap
                 if isinstance(self.f, nn.Module):
                     again.load_state_dict(self.f.state_dict())
             except Exception as error:
