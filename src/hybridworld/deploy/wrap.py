@@ -1,10 +1,12 @@
 """Bring your own model: anybody's propagator with error map, thresholds, bounds, gate and rollouts.
 
-wrap(f, system)              calibrated against the system's solver, which then answers in mode 2
-wrap(f, data=DIR)            calibrated against recorded trajectories: mode 1, and the error map
+    wrap(f, system)              calibrated against the system's solver, which then answers in mode 2
+    wrap(f, data=DIR)            calibrated against recorded trajectories: mode 1, and the error map
+
+Either is a `HybridModel` as `load` gives it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,8 @@ def wrap(
     if system is None and data is None:
         raise InvalidInput("A wrapped model is calibrated against something: give its system, or recorded data.")
     environment = find_system(system) if isinstance(system, str) else system
+    if not isinstance(environment, Environment | None):
+        raise InvalidInput(f"The system is {system!r}: give an hw.Environment, its name, or path/to/file.py:Class.")
     bundle, environment = raw_bundle(f, environment, horizons, None if data is None else Path(data), params)
     check_composes(bundle, signal)
     if data is None:
@@ -105,13 +109,14 @@ def checked_horizons(spec: StateSpec, horizons: Sequence[int] | int | None) -> t
     """Whole horizons that trajectories of such states can show, increasing; None for all of them."""
     if horizons is None:
         return None
-    given = [horizons] if isinstance(horizons, int) else list(horizons)
-    if not given or any(h != int(h) or not 1 <= h < spec.frames for h in given):
+    given = list(horizons) if isinstance(horizons, Iterable) else [horizons]
+    possible = set(range(1, spec.frames))
+    if not given or not possible.issuperset(given):
         raise InvalidInput(
             f"The horizons are {', '.join(map(str, given)) or 'none'}: with {spec.frames} frames they must be whole numbers "
             f"from 1 to {spec.frames - 1}."
         )
-    return tuple(sorted({int(h) for h in given}))
+    return tuple(sorted(possible.intersection(given)))
 
 
 def check_composes(bundle: Bundle, signal: str) -> None:

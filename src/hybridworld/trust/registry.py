@@ -44,7 +44,8 @@ def find_signal(name: str, given: Ingredients) -> TrustSignal:
         if part not in known:
             raise InvalidInput(
                 f"There is no signal '{part}' for the model of {given.surrogate.spec.name}: choose {', '.join(known)}, "
-                f"or several of them joined by ' + '.{nearest(part, known)}"
+                f"or several of them joined by ' + '{'' if given.system else '; its system, which some need, is not known'}."
+                f"{nearest(part, known)}"
             )
     signals = [known[part]() for part in parts]
     return signals[0] if len(signals) == 1 else Combined(*signals)
