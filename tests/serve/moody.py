@@ -40,3 +40,13 @@ class Moody(Environment):
         if mood == 9:
             raise ZeroDivisionError("of all things")
         return states * np.exp(-0.1 * frames * params)
+
+
+class Cold(Moody):
+    """Its first solve in a process tells that it was the first: it negates the states."""
+
+    solved = False
+
+    def advance(self, states, frames, params):
+        first, Cold.solved = not Cold.solved, True
+        return -states if first else states

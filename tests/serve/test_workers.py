@@ -6,13 +6,15 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.registry import find_system
 from hybridworld.serve.limits import Budgets, Refusal, Request, asking
-from hybridworld.serve.solvers import Solvers
+from hybridworld.serve.solvers import Cost, Solvers
 from hybridworld.serve.workers import Workers
-from tests.serve.moody import Moody
+from tests.serve.moody import Cold, Moody
 from tests.serve.served import wait_until
 
 PARAMS = np.array([[0.3]])
@@ -87,7 +89,25 @@ def test_a_system_from_a_file_of_the_user_is_found_there(workers, tmp_path):
     np.testing.assert_array_equal(answer, mine.solve(state(), 3, PARAMS))
 
 
+def test_a_process_solves_once_before_it_takes_tasks_also_when_it_was_replaced(workers):
+    workers.prepare(Cold())
+    for _ in range(2):
+        wait_until(lambda: workers.alive == 2)
+        for _ in range(4):
+            np.testing.assert_array_equal(workers.run(Cold(), "solve", state(), 1, PARAMS, seconds=120)[0], state())
+        for pid in workers.pids:
+            os.kill(pid, signal.SIGKILL)
+
+
 # Budgets.
+
+
+@given(call=st.floats(0, 1), unit=st.floats(1e-6, 1), works=st.lists(st.integers(1, 1000), min_size=1, max_size=20))
+def test_the_price_of_a_solver_is_learnt_from_its_calls(call, unit, works):
+    cost = Cost(call)
+    for work in works:
+        cost.learn(work, call + unit * work)
+    assert cost.of(100) == pytest.approx(call + 100 * unit, rel=1e-6)
 
 
 @pytest.fixture
@@ -101,7 +121,8 @@ def solvers(workers):
 
 
 def test_a_request_that_would_take_too_long_is_refused_before_any_work(solvers):
-    solvers._rates[id(solvers.environment)] = 1.0  # second per trajectory and frame
+    cost = solvers.measure(solvers.environment, 120)
+    cost.seconds = cost.work  # a second per trajectory and frame
     with pytest.raises(Refusal, match="would work about 11 s on this request, and may work 10 s") as told:
         solvers.solve_for(solvers.environment)(state(), 11, PARAMS)
     assert told.value.status == 422 and not solvers.spent

@@ -137,6 +137,11 @@ class Service:
         """One solve and one forecast."""
         if served.system is None or served.model is None:
             return
-        sample, longest = self.solvers.measure(served.system, WARM_UP), served.model.longest
-        request, model = Request("the server itself", time.monotonic() + WARM_UP, np.inf), self.routed(served, None)
-        self.work(request, lambda: model.predict(sample.state, longest, sample.params, threshold=np.inf))
+        request = Request("the server itself", time.monotonic() + WARM_UP, np.inf)
+        model, system = self.routed(served, None), served.system
+
+        def answer() -> None:
+            (sample,), _ = self.solvers.initial(system, "val", range(1), 0)
+            model.predict(sample.state, model.longest, sample.params, threshold=np.inf)
+
+        self.work(request, answer)

@@ -1,13 +1,16 @@
 """The reference solvers behind the server: in worker processes or on a dask cluster, and within budgets.
 
 Anyone who may ask for a forecast may make the solver work, which costs thousands of times more than the request. So solver time
-is limited per request and per client. It is estimated beforehand from what a trajectory and frame took lately, reserved, and
-settled afterwards.
+is limited per request and per client. It is estimated beforehand, reserved, and settled afterwards:
+
+    seconds = what a call without a frame takes + trajectories x frames x what one of them took lately
 """
 
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,8 +23,27 @@ from hybridworld.serve.limits import Budgets, Refusal, Request, asking, late
 from hybridworld.serve.workers import Workers
 
 MEMORY = 0.9
-"""Weight of the past in the running mean of what a trajectory and frame takes."""
+"""Weight of the past in the running means of seconds and work."""
+FRAMES = 4  # of the first measurement
 REMOTE_CALLS = 64  # of a cluster, at once
+
+
+@dataclass
+class Cost:
+    """What a solver takes: seconds per call, and running means of the seconds beyond that and of the work they did."""
+
+    call: float
+    seconds: float = 0.0
+    work: float = 0.0
+
+    def of(self, work: int) -> float:
+        """The seconds that so much work will take, about."""
+        return self.call + work * self.seconds / self.work if self.work else self.call
+
+    def learn(self, work: int, seconds: float) -> None:
+        """Take notice of a call."""
+        self.seconds = MEMORY * self.seconds + max(0.0, seconds - self.call)
+        self.work = MEMORY * self.work + work
 
 
 class Solvers:
@@ -31,7 +53,8 @@ class Solvers:
         self, workers: Workers, budgets: Budgets, dask: str | None = None, spent: Callable[[str, float], None] = lambda *_: None
     ) -> None:
         self.workers, self._budgets, self._dask, self._spent = workers, budgets, dask, spent
-        self._rates: dict[int, float] = {}  # id of the environment -> seconds per trajectory and frame
+        self._costs: dict[int, Cost] = {}  # by the id of the environment
+        self._learning = Lock()
         self._remote: dict[int, Solve] = {}
         self._calls = ThreadPoolExecutor(REMOTE_CALLS, "cluster") if dask else None
 
@@ -62,13 +85,19 @@ class Solvers:
             states = self._within_budget(environment, len(states) * frame, "record", states, frame, params)[0][:, :, -1]
         return samples, np.asarray(states, np.float64)
 
-    def measure(self, environment: Environment, seconds: float) -> Sample:
-        """Warm a worker up with a few frames, and learn what they take; the sample that it began with."""
+    def measure(self, environment: Environment, seconds: float) -> Cost:
+        """Prepare the workers for a system, and learn what it takes; once."""
+        with self._learning:
+            known = self._costs.get(id(environment))
+            if known is not None:
+                return known
+            cost = self._costs[id(environment)] = Cost(0.0)
+            self.workers.prepare(environment)
         sample = self.workers.run(environment, "initial", "val", 0, seconds=seconds)[0]
-        for frames in (1, 2):
-            given = sample.state[None], frames, sample.params[None]
-            self._rates[id(environment)] = self.workers.run(environment, "solve", *given, seconds=seconds)[1] / frames
-        return sample
+        state, params = sample.state[None], sample.params[None]
+        cost.call = min(self.workers.run(environment, "solve", state, 0, params, seconds=seconds)[1] for _ in range(3))
+        cost.learn(FRAMES, self.workers.run(environment, "solve", state, FRAMES, params, seconds=seconds)[1])
+        return cost
 
     def close(self) -> None:
         """End the processes."""
@@ -79,7 +108,8 @@ class Solvers:
     def _within_budget(self, environment: Environment, work: int, method: str, *arguments: Any) -> tuple[Any, float]:
         """`work` is the number of trajectories times that of frames."""
         request = asking.get()
-        expected = work * self._rates.get(id(environment), 0.0)
+        cost = self.measure(environment, request.left)
+        expected = cost.of(work)
         if expected > request.solver_seconds:
             raise Refusal(
                 422,
@@ -95,8 +125,7 @@ class Solvers:
         request.solver_seconds -= took
         self._spent(environment.spec.name, took)
         if work:
-            rate = took / work
-            self._rates[id(environment)] = MEMORY * self._rates.get(id(environment), rate) + (1 - MEMORY) * rate
+            cost.learn(work, took)
         return answer, took
 
     def _run(self, environment: Environment, method: str, arguments: tuple[Any, ...], request: Request) -> tuple[Any, float]:

@@ -18,6 +18,7 @@ from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_limit
 
 READY, BEGUN = "ready", "begun"
+FIRST = "first_solve"  # a task that loads or compiles kernels
 
 
 def pack(environment: Environment) -> tuple[bytes, str, str | None]:
@@ -62,7 +63,12 @@ def _answer(threads: int, packed: tuple[bytes, str, str | None], method: str, ar
     began = time.perf_counter()
     try:
         with thread_limit(threads):
-            answer = getattr(unpack(packed), method)(*arguments)
+            environment = unpack(packed)
+            if method == FIRST:
+                sample = environment.initial("val", 0)
+                method, arguments = "solve", (sample.state, 1, sample.params)
+            began = time.perf_counter()
+            answer = getattr(environment, method)(*arguments)
     except HybridWorldError as error:
         return type(error), str(error), 0.0
     except Exception as error:

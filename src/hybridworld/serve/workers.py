@@ -3,7 +3,8 @@
     run -> queue -> minder (a thread per process) -> pipe -> worker.py
 
 A task whose worker was killed twice is given up: it may be what kills them. One that is still running at its deadline is ended
-with its process.
+with its process. Before it takes tasks, a process solves once with every system that it has been told of: compiled kernels are
+loaded, or made, on nobody's account.
 """
 
 import multiprocessing
@@ -12,17 +13,19 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, TimeoutError
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from threading import Condition, Thread
 from typing import Any
 
 from hybridworld.physics.environment import Environment
 from hybridworld.serve.limits import Refusal, late
-from hybridworld.serve.worker import BEGUN, READY, pack, work
+from hybridworld.serve.worker import BEGUN, FIRST, READY, pack, work
 
 SPAWN = multiprocessing.get_context("spawn")
 LOOK = 0.5  # seconds between two looks at an idle process
 STARTS_WITHIN = 120.0  # seconds for a process to import what it needs
+WARMS_WITHIN = 300.0  # seconds for a first solve
 ATTEMPTS = 2
 
 
@@ -48,11 +51,18 @@ class Workers:
         self._threads, self._lost = threads, lost
         self._waiting: deque[_Task] = deque()
         self._bell, self._closed = Condition(), False
+        self._warm: list[tuple[Any, ...]] = []  # what each process does first
         self._processes: list[Any] = [None] * count
         self._ready = [False] * count
         self._minders = [Thread(target=self._mind, args=(k,), name=f"minder {k}", daemon=True) for k in range(count)]
         for minder in self._minders:
             minder.start()
+
+    def prepare(self, environment: Environment) -> None:
+        """Let every process, now and whenever it is replaced, solve once with this system."""
+        with self._bell:
+            self._warm.append((pack(environment), FIRST, ()))
+            self._bell.notify_all()
 
     def run(self, environment: Environment, method: str, *arguments: Any, seconds: float) -> tuple[Any, float]:
         """environment.method(*arguments) in one of the processes, and the seconds that it took there."""
@@ -103,8 +113,7 @@ class Workers:
             try:
                 if not pipe.poll(STARTS_WITHIN) or pipe.recv() != READY:
                     raise EOFError
-                self._ready[k] = True
-                finished = self._serve(process, pipe)
+                finished = self._serve(k, process, pipe)
             except (EOFError, OSError):
                 finished = self._closed and not self._waiting
             self._ready[k] = False
@@ -118,22 +127,33 @@ class Workers:
             self._lost()
             time.sleep(0.05)
 
-    def _serve(self, process: Any, pipe: Connection) -> bool:
+    def _serve(self, k: int, process: Any, pipe: Connection) -> bool:
         """Hand tasks to the process until it ends (False), or until there are no more (True)."""
+        warmed = 0
         while True:
             with self._bell:
-                self._bell.wait_for(lambda: self._waiting or self._closed, timeout=LOOK)
+                self._ready[k] = warmed == len(self._warm)
+                self._bell.wait_for(partial(self._anything, warmed), timeout=LOOK)
                 if not process.is_alive():
                     return False
-                if not self._waiting:
-                    if self._closed:
-                        return True
+                if warmed < len(self._warm) and not self._closed:
+                    task = _Task(self._warm[warmed], time.monotonic() + WARMS_WITHIN)
+                    task.attempts = ATTEMPTS  # nobody waits for it, so it is not tried again
+                elif self._waiting:
+                    task = self._waiting.popleft()
+                elif self._closed:
+                    return True
+                else:
                     continue
-                task = self._waiting.popleft()
             if not task.wanted:
                 continue
+            warmed += task.attempts == ATTEMPTS
             if not self._done(task, process, pipe):
                 return False
+
+    def _anything(self, warmed: int) -> bool:
+        """Is there something to do for a process that has warmed up so far?"""
+        return bool(self._waiting) or self._closed or warmed < len(self._warm)
 
     def _done(self, task: _Task, process: Any, pipe: Connection) -> bool:
         """Give the task to the process; False where that did not survive it. A death before it began is not its doing."""
