@@ -274,7 +274,6 @@ CALLS = {
     "horizon huge": (predict(horizon=1e300), "at most 64000 are answered"),
     "horizon whole but huge": (predict(horizon=10**400), "The horizon is"),
     "q text": (predict(q="0.5"), "The keep fraction q is '0.5'"),
-    "q None": (predict(q=None), "The keep fraction q is none"),
     "q array": (predict(q=np.array([0.5, 0.6])), "The keep fraction q is an array of shape (2,)"),
     "mode text": (predict(mode="2"), "The mode is '2'"),
     "mode None": (predict(mode=None), "The mode is none"),

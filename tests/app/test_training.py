@@ -195,7 +195,6 @@ def test_settings_are_listed_with_values_and_meaning():
         (["ball3d", "--data", "nowhere"], "There is no folder nowhere/data"),
         (["euler2d", "--data", "BALLS"], "does not fit the system euler2d: its channels are position_x"),
         (["--data", "BALLS", "--set", "training.horizons=200"], "among 1 to 100"),
-        (["--data", "BALLS", "--set", "training.dagger_kind=solver"], "name the system, or choose chain"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(arguments, words, balls, tmp_path, monkeypatch):

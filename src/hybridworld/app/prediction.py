@@ -204,7 +204,7 @@ def describe(name: str, model: HybridModel, question: Question, answer: Answer, 
     gate: dict[str, Any] = {}
     if request.mode == 2:
         gate = {"threshold": finite(forecast.threshold), "deferred": deferred, "coverage": request.coverage}
-        if request.coverage is None and model.bound and request.tolerance is None:
+        if request.coverage is None and model.bound:
             gate["coverage"] = model.bound.default
         gate |= {"q": KEEP if request.q is None else request.q} if request.tolerance is None else promised(model, request)
         gate |= {"signal": model.signal.name, "calibrated_by": model.calibration.size if model.calibration else 0}

@@ -260,7 +260,7 @@ def finish(state: State, bundle: Bundle, folder: Path, title: str, was_finished:
             f"  {training.measure} was {state.began_with:.3g} at the beginning, and is {now:.3g}{better}", soft_wrap=True
         )
     if "minutes" in known:
-        calibrated = known.get("calibration", {}).get("trajectories", 0)
+        calibrated = max((each["trajectories"] for each in known.get("calibration", {}).values()), default=0)
         console.print(f"  {state.chosen_by} trajectories chose the epoch, {calibrated} calibrated", soft_wrap=True)
     for name in (MODEL, METRICS, CURVE):
         console.print(f"  {folder / name}", soft_wrap=True, markup=False)
