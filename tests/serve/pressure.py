@@ -369,7 +369,7 @@ def main():
         with server_process("--workers", "2") as (pid, port):
             gated = known_requests(known.find("ball3d"), 256, modes=(2,), q=0.5)
             killed = []
-            killer = threading.Thread(target=lambda: killed.append(kill_workers(pid, 30, 1.0)))
+            killer = threading.Thread(target=lambda: killed.append(kill_workers(pid, 30, 2.0)))
             killer.start()
             report = load(port, gated, 16, 30)
             killer.join()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import numpy as np
@@ -156,3 +157,57 @@ def test_initial_states_can_begin_later(solvers):
         expected = Moody().initial("test", seed)
         np.testing.assert_array_equal(sample.state, expected.state)
         np.testing.assert_allclose(now, Moody().solve(expected.state, 3, expected.params), rtol=1e-6)
+
+
+# On a cluster.
+
+
+@pytest.fixture
+def cluster(workers, monkeypatch):
+    """Solvers whose cluster does what `acts` says."""
+
+    class Cluster(Solvers):
+        def acts(self, action):
+            monkeypatch.setattr("hybridworld.serve.solvers.solve_on", lambda address, environment: action)
+            return self.solve_for(Moody())
+
+    found = Cluster(workers, Budgets(60.0), dask="tcp://nowhere")
+    asking.set(Request("me", time.monotonic() + 120, 10.0))
+    return found
+
+
+def test_deferred_trajectories_go_to_the_cluster(cluster):
+    solve = cluster.acts(lambda states, frames, params: states + frames)
+    np.testing.assert_array_equal(solve(state(), 3, PARAMS), state() + 3)
+
+
+def test_a_cluster_that_fails_is_told_and_what_is_the_users_fault_stays_theirs(cluster):
+    def fails(states, frames, params):
+        raise HybridWorldError("The cluster at 'tcp://nowhere' failed.")
+
+    with pytest.raises(Refusal, match="The cluster at") as told:
+        cluster.acts(fails)(state(), 3, PARAMS)
+    assert told.value.status == 503 and told.value.retry_after
+
+    def refuses(states, frames, params):
+        raise InvalidInput("No such state.")
+
+    with pytest.raises(InvalidInput, match="No such state"):
+        cluster.acts(refuses)(state(), 3, PARAMS)
+
+
+def test_a_cluster_that_never_answers_is_given_up_in_time(cluster):
+    asking.set(Request("me", time.monotonic() + 2, 10.0))
+    never = threading.Event()
+    with pytest.raises(Refusal) as told:
+        cluster.acts(lambda states, frames, params: never.wait(60))(state(), 3, PARAMS)
+    never.set()
+    assert told.value.status == 504
+
+
+@pytest.mark.slow
+def test_a_real_cluster_gives_the_bits_of_the_solver_here(workers):
+    pytest.importorskip("distributed")
+    asking.set(Request("me", time.monotonic() + 300, 100.0))
+    solve = Solvers(workers, Budgets(600.0), dask="local").solve_for(Moody())
+    np.testing.assert_array_equal(solve(state(), 3, PARAMS), Moody().solve(state(), 3, PARAMS))

@@ -20,6 +20,7 @@ from hybridworld.data.evidence import fresh_pairs, numbers_in_share
 from hybridworld.data.manifest import sha256
 from hybridworld.data.pairs import Batch
 from hybridworld.data.provenance import provenance
+from hybridworld.deploy.calibrate import calibrations
 from hybridworld.deploy.load import calibration_of
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import SPLITS
@@ -148,7 +149,7 @@ def card_of(
 ) -> dict[str, Any]:
     """Everything that a card says, as plain data. `notes` are further known failures, in sentences."""
     surrogate, config, known = bundle.surrogate, bundle.config, bundle.provenance
-    calibrating = int(known.get("calibration", {}).get("trajectories", 0))
+    calibrating = max((each["trajectories"] for each in calibrations(bundle).values()), default=0)
     return {
         "name": name,
         "sha256": sha256(path),

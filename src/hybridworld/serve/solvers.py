@@ -53,7 +53,8 @@ class Solvers:
         self, workers: Workers, budgets: Budgets, dask: str | None = None, spent: Callable[[str, float], None] = lambda *_: None
     ) -> None:
         self.workers, self._budgets, self._dask, self._spent = workers, budgets, dask, spent
-        self._costs: dict[int, Cost] = {}  # by the id of the environment
+        self._costs: dict[int, Cost] = {}  # by the id of the environment, which
+        self._known: list[Environment] = []  # stays its own as long as it lives
         self._learning = Lock()
         self._remote: dict[int, Solve] = {}
         self._calls = ThreadPoolExecutor(REMOTE_CALLS, "cluster") if dask else None
@@ -92,6 +93,7 @@ class Solvers:
             if known is not None:
                 return known
             cost = self._costs[id(environment)] = Cost(0.0)
+            self._known.append(environment)
             self.workers.prepare(environment)
         sample = self.workers.run(environment, "initial", "val", 0, seconds=seconds)[0]
         state, params = sample.state[None], sample.params[None]
@@ -131,10 +133,11 @@ class Solvers:
     def _run(self, environment: Environment, method: str, arguments: tuple[Any, ...], request: Request) -> tuple[Any, float]:
         if not (self._calls and self._dask and method == "solve"):
             return self.workers.run(environment, method, *arguments, seconds=request.left)
-        solve = self._remote.setdefault(id(environment), solve_on(self._dask, environment))
+        if id(environment) not in self._remote:
+            self._remote[id(environment)] = solve_on(self._dask, environment)
         began = time.monotonic()
         try:
-            answer = self._calls.submit(solve, *arguments).result(request.left)
+            answer = self._calls.submit(self._remote[id(environment)], *arguments).result(request.left)
         except TimeoutError as error:
             raise late() from error
         except (InvalidInput, SolverFailure):

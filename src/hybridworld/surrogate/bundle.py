@@ -118,8 +118,10 @@ def load_bundle(path: Path, backbone: str | Code | None = None, system: Environm
         else:
             surrogate = Wrapped(own, spec, config.surrogate, scales, own is not backbone, wrapped["answered"])
         surrogate.load_state_dict(weights)
-    except HybridWorldError:
-        raise
+    except HybridWorldError as error:
+        if wrapped is not None:
+            raise
+        raise InvalidInput(f"{path}: {error}") from error
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         why = shorten(str(error).splitlines()[-1].strip(" \t."), 200)  # the first line of torch is a heading
         raise InvalidInput(f"{path}: the weights do not fit the network {name}: {why}.") from error

@@ -8,8 +8,6 @@ them: as h goes to zero, so does the predicted change.
 A guided surrogate corrects a coarse run of the system's own solver instead (`guided`). It therefore needs the system's code:
 `attach_guide` gives it. With physical variables z are the variables of a gas (`variables`), or channels that are kept inside
 the ranges that their fields allow: the answer is a state that can exist.
-
-An engine (`engines`) may do the arithmetic in inference; whoever calls a surrogate need not know.
 """
 
 from collections.abc import Callable, Iterator
