@@ -19,7 +19,8 @@ from hybridworld.data.provenance import provenance
 from hybridworld.deploy.calibrate import calibrate_bundle, calibrating_evidence, recorded_evidence, with_reference
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import assemble
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import CodeFailure, InvalidInput
+from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system
 from hybridworld.physics.spec import StateSpec
@@ -64,7 +65,7 @@ def wrap(
         raise InvalidInput("A wrapped model is calibrated against something: give its system, or recorded data.")
     environment = find_system(system) if isinstance(system, str) else system
     if not isinstance(environment, Environment | None):
-        raise InvalidInput(f"The system is {system!r}: give an hw.Environment, its name, or path/to/file.py:Class.")
+        raise InvalidInput(f"The system is {shown(system)}: give an hw.Environment, its name, or path/to/file.py:Class.")
     bundle, environment = raw_bundle(f, environment, horizons, None if data is None else Path(data), params)
     check_composes(bundle, signal)
     if data is None:
@@ -142,7 +143,7 @@ def check_maps(bundle: Bundle) -> None:
     assert residuals is not None
     scores, errors = (np.concatenate(list(each.values())) for each in (residuals.scores, residuals.errors))
     if not (np.isfinite(scores).all() and np.isfinite(errors).all()):
-        raise InvalidInput("The model gives values that are not finite to states of the validation data.")
+        raise CodeFailure("The model gives values that are not finite to states of the validation data.")
     if np.median(scores) <= ZERO * np.median(errors):
         why = "it merely repeats one step, so that" if StepDoubling.name in signal else "for such a model"
         raise InvalidInput(

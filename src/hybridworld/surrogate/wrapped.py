@@ -5,7 +5,6 @@ the dynamics (batch, number of spec.params). Torch modules work in float32, NumP
 """
 
 import inspect
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import CodeFailure, HybridWorldError, InvalidInput, raised
+from hybridworld.physics.arguments import shown
 from hybridworld.physics.registry import module_from_file
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.config import PRESETS, Config, SurrogateConfig, checked
@@ -50,6 +50,7 @@ class Wrapped(Surrogate):
         nn.Module.__init__(self)
         self._keep(spec, config, scales)
         self.f, self.made = f, made
+        self.guide = self.engine = None  # it has its own ways
         self.answered = None if answered is None else tuple(answered)
         self.takes_arrays = False
         """Does f work on NumPy arrays instead of tensors?"""
@@ -90,11 +91,11 @@ class Wrapped(Surrogate):
             try:
                 with torch.inference_mode():
                     return self(self.example_state[None], horizon, self.example_params[None])[0].clone()
-            except InvalidInput:
+            except HybridWorldError:
                 raise
             except Exception as error:
-                failures.append(f"with {'NumPy arrays' if self.takes_arrays else 'torch tensors'} {in_words(error)}")
-        raise InvalidInput(
+                failures.append(f"with {'NumPy arrays' if self.takes_arrays else 'torch tensors'} {raised(error)}")
+        raise CodeFailure(
             f"The model cannot answer a state of shape {self.spec.shape} at {horizon:g} frames: {'; '.join(failures)}."
         )
 
@@ -123,7 +124,7 @@ class Wrapped(Surrogate):
                     again.load_state_dict(self.f.state_dict())
             except Exception as error:
                 raise InvalidInput(
-                    f"{name} cannot be made without arguments ({in_words(error)}): write a function that returns it, and give "
+                    f"{name} cannot be made without arguments ({raised(error)}): write a function that returns it, and give "
                     "that to `wrap` as 'path/to/file.py:function'."
                 ) from error
 
@@ -136,7 +137,7 @@ class Wrapped(Surrogate):
         answer = self.f(given[0], number(horizon), *given[1:])
         found = torch.as_tensor(answer if isinstance(answer, Tensor) else np.asarray(answer)).to(states, copy=True)
         if found.shape != states.shape:
-            raise InvalidInput(
+            raise CodeFailure(
                 f"The model answered states of shape {tuple(states.shape)} with an array of shape {tuple(found.shape)}: "
                 "it must return as many states of the same shape."
             )
@@ -146,12 +147,6 @@ class Wrapped(Surrogate):
 def number(horizon: float) -> int | float:
     """A whole horizon as an int."""
     return int(horizon) if horizon == int(horizon) else horizon
-
-
-def in_words(error: Exception) -> str:
-    """Where and how somebody's code failed."""
-    where, text = traceback.extract_tb(error.__traceback__)[-1], (str(error).strip(" .").splitlines() or [""])[0]
-    return f"{type(error).__name__}: {text} ({Path(where.filename).name}, line {where.lineno})"
 
 
 def takes_params(f: Callable[..., Any]) -> bool:
@@ -182,15 +177,15 @@ def model_from(code: Any) -> Callable[..., Any]:
             raise InvalidInput(f"{path} has no '{name}'.")
         code = getattr(module, name)
     if not callable(code):
-        raise InvalidInput(f"The model is {code!r}: it must be a function, a torch module, or path/to/file.py:name.")
+        raise InvalidInput(f"The model is {shown(code)}: it must be a function, a torch module, or path/to/file.py:name.")
     if not (inspect.isclass(code) or (not isinstance(code, nn.Module) and makes_a_model(code))):
         return code
     try:
         made = code()
     except Exception as error:
-        raise InvalidInput(f"{name_of(code)} makes no model: without arguments it ends with {in_words(error)}.") from error
+        raise CodeFailure(f"{name_of(code)} makes no model: without arguments it raised {raised(error)}.") from error
     if not callable(made):
-        raise InvalidInput(f"{name_of(code)} makes {made!r}: it must return a model, a function or a torch module.")
+        raise CodeFailure(f"{name_of(code)} makes {shown(made)}: it must return a model, a function or a torch module.")
     return made
 
 
