@@ -8,7 +8,7 @@
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -226,8 +226,10 @@ def _parameter(asked: InferRequest, name: str, kind: type, allowed: Callable[[An
 # What is answered.
 
 
-def forecast_of(model: HybridModel, question: Question) -> list[tuple[np.ndarray, Forecast]]:
-    """(rows, their forecast), for each horizon that was asked for."""
+def forecast_of(
+    model: HybridModel, question: Question, each: Callable[..., Iterable[Any]] = map
+) -> list[tuple[np.ndarray, Forecast]]:
+    """(rows, their forecast), for each horizon that was asked for; `each` is `map`, or one that asks for all at once."""
     options: dict[str, Any] = {"mode": question.mode}
     if question.q is not None:
         options["q"] = question.q
@@ -237,12 +239,13 @@ def forecast_of(model: HybridModel, question: Question) -> list[tuple[np.ndarray
         if "tolerance" not in inspect.signature(model.predict).parameters:
             raise Refusal(422, "This version has no tolerance yet: give q, the share to keep on the surrogate.")
         options |= {"tolerance": question.tolerance, "coverage": question.coverage or COVERAGE}
-    found = []
-    for horizon in np.unique(question.horizons):
+
+    def answer(horizon: float) -> tuple[np.ndarray, Forecast]:
         rows = np.flatnonzero(question.horizons == horizon)
         params = None if question.params is None else question.params[rows]
-        found.append((rows, model.predict(question.states[rows], float(horizon), params, **options)))
-    return found
+        return rows, model.predict(question.states[rows], float(horizon), params, **options)
+
+    return list(each(answer, np.unique(question.horizons)))
 
 
 def outputs_of(model: HybridModel, question: Question, parts: list[tuple[np.ndarray, Forecast]]) -> dict[str, np.ndarray]:
