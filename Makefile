@@ -17,7 +17,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.crosscheck: $(VENV)/.dev
-	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev,crosscheck]'
+	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev,crosscheck,examples]'
 	touch $@
 
 # The Well's package needs versions that ours cannot have, so its loader reads our files in an environment of its own.

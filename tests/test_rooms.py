@@ -1,6 +1,7 @@
 """Imports point from later rooms to earlier ones, in the order in which data flows."""
 
 import ast
+import re
 from pathlib import Path
 
 import hybridworld
@@ -26,14 +27,19 @@ def imported_rooms(path):
 
 def test_every_module_stands_in_a_room():
     found = {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in SOURCE.rglob("*.py")}
-    assert found <= {*ROOMS, "__init__"}
+    assert found <= {*ROOMS, "__init__", "__main__"}
+
+
+def test_helpers_of_tests_stand_outside_of_test_files():
+    for path in Path(__file__).parent.rglob("*.py"):
+        assert not re.search(r"from tests\.[\w.]*\btest_|import tests\.[\w.]*\btest_", path.read_text()), path
 
 
 def test_imports_only_point_to_earlier_rooms():
     seen = 0
     for path in SOURCE.rglob("*.py"):
         room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        if room == "__init__":
+        if room in ("__init__", "__main__"):
             continue
         for other in imported_rooms(path):
             seen += 1

@@ -1,7 +1,14 @@
-"""The two ways in which a request can fail. Each message is one sentence that names the value and what is allowed."""
+"""The ways in which a request can fail. Each message is one sentence that names the value and what is allowed."""
 
+import sysconfig
+import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
+from textwrap import shorten
+
+PACKAGE = str(Path(__file__).parent)
+LIBRARIES = (PACKAGE, *sysconfig.get_paths().values(), "<")
 
 
 class HybridWorldError(Exception):
@@ -16,7 +23,21 @@ class SolverFailure(HybridWorldError, RuntimeError):
     """The solver left the realm of finite numbers, though its input was valid."""
 
 
+class CodeFailure(HybridWorldError, RuntimeError):
+    """Code that a user brought along, a system or a network, raised an error or returned what it must not."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: which known one it resembles, if any."""
     close = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def raised(error: BaseException) -> str:
+    """What was raised, and the line of the user's own code that raised it: frames of libraries are passed over."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not frame.filename.startswith((PACKAGE, "<"))]
+    own = [frame for frame in outside if not frame.filename.startswith(LIBRARIES)] or outside
+    where = f" ({own[-1].filename}, line {own[-1].lineno}: {own[-1].line})" if own else ""
+    said = shorten(str(error).rstrip("."), 300)
+    return f"{type(error).__name__}{': ' if said else ''}{said}{where}"

@@ -1,7 +1,6 @@
 """The command as a user runs it."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,24 +10,16 @@ import pytest
 
 import hybridworld
 from hybridworld.physics.registry import BUILT_IN
+from tests.app.commands import run
 
 MINE = """
 from dataclasses import dataclass
-from tests.physics.test_check import Decay
+from tests.physics.decay import Decay
 
 @dataclass(frozen=True)
 class Mine(Decay):
     pass
 """
-
-
-def run(*arguments, cwd=None):
-    """Exit code, stdout, stderr of `hybridworld ...`."""
-    code = "from hybridworld.app.cli import main; main()"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))}
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
-    return result.returncode, result.stdout, result.stderr
 
 
 def test_help_and_systems_load_nothing_heavy():

@@ -5,9 +5,9 @@ import json
 import h5py
 import numpy as np
 import pytest
-from tests.app.test_cli import run
 
 from hybridworld.physics.euler2d import Euler2D
+from tests.app.commands import run
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_a_users_own_system_makes_a_dataset(tmp_path):
         (["generate", "ball3d", "--out", "d", "--dtype", "int8"], "dtype is 'int8'"),
         (["generate", "oregonator", "--out", "d", "--count", "train=100000000"], "GB free"),
         (["generate", "ball3d", "--out", "d", "--scale", "smoke", "--dask", "tcp://127.0.0.1:1"], "No dask scheduler answers"),
-        (["generate", "ball3d", "--out", "taken", "--scale", "smoke"], "File exists: 'taken'"),
+        (["generate", "ball3d", "--out", "taken", "--scale", "smoke"], "The folder taken cannot be made"),
         (["data", "info", "nowhere"], "nowhere"),
         (["data", "verify", "nowhere"], "holds no dataset"),
     ],

@@ -1,24 +1,22 @@
 """`hybridworld calibrate` and `hybridworld predict` as a user runs them."""
 
-import json
+from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 from PIL import Image
-from tests.app.test_cli import run
-from tests.surrogate import flows
-from typer.testing import CliRunner
 
 import hybridworld as hw
-from hybridworld.app.cli import app
 from hybridworld.app.models import load_model
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
 from hybridworld.data.well_file import WellFile
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
-from hybridworld.surrogate.bundle import load_bundle
+from hybridworld.surrogate.bundle import load_bundle, save_bundle
+from tests.app.commands import command, predict, run
+from tests.surrogate import flows
 
 SMALL = [
     "training.epochs=1",
@@ -27,18 +25,6 @@ SMALL = [
     "training.calibration=16",
     "training.horizons=1,4",
 ]
-
-
-def command(*arguments):
-    """What the command printed, in this process; bad input is raised."""
-    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
-
-
-def predict(*arguments):
-    """The JSON object that `hybridworld predict` prints."""
-    return json.loads(command("predict", *arguments, "--json"))
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +64,37 @@ def test_the_answers_are_those_of_the_python_interface(tmp_path):
     np.testing.assert_array_equal(later[forecast.used_solver], env.solve(states, 16, params)[forecast.used_solver])
 
 
+def test_a_tolerance_is_told_with_its_promise_and_what_came_of_it(tmp_path):
+    asked = ("ball3d", "--horizon", 16, "--tolerance", 0.3, "--count", 24, "--check", "--out", tmp_path)
+    told = predict(*asked)
+    model = hw.load("ball3d")
+    accepted = [row for row in told["trajectories"] if not row["used_solver"]]
+    assert 0 < len(accepted) < 24 and all(row["error_bound"] <= 0.3 for row in accepted) and "q" not in told
+    assert told["validation"]["deferred"] == model.delivers(16, 0.3).deferred and told["validation"]["exceeding"] < 0.1
+    above = sum(row["error"] > 0.3 for row in accepted)
+    said = command(*("predict", *asked))
+    assert "no bound promises 0.3 for them" in said and "of all answers a share of at most 0.1 exceeds 0.3" in said
+    assert f"here {above} of {len(accepted)} accepted ones" in said
+    beyond = predict("ball3d", "--horizon", 90, "--tolerance", 0.3, "--count", 2, "--out", tmp_path)
+    assert beyond["deferred"] == 2 and beyond["validation"] is None and "no error bound at 90 frames" in beyond["notes"][0]
+
+
+def test_a_signal_is_chosen_by_its_name(tmp_path):
+    usual, better = (
+        predict("ball3d", "--horizon", 16, "--count", 8, "--out", tmp_path, *more)
+        for more in ((), ("--signal", "step-doubling + symmetries"))
+    )
+    assert (usual["signal"], better["signal"]) == ("step-doubling", "step-doubling + symmetries")
+    assert usual["threshold"] != better["threshold"] and better["calibrated_by"] == 2000
+    model = hw.load("ball3d", signal="step-doubling + symmetries")
+    assert model.signal.cost.passes == 7 and model.threshold(16, 0.75) == pytest.approx(better["threshold"])
+
+
+def test_the_map_in_mode_1(tmp_path):
+    told = predict("ball3d", "--horizon", 16, "--count", 3, "--mode", 1, "--map", "--out", tmp_path)
+    assert all("score" in row and "error_bound" in row and not row["used_solver"] for row in told["trajectories"])
+
+
 def test_a_forecast_is_the_input_of_the_next(tmp_path):
     first = predict("ball3d", "--horizon", 8, "--count", 3, "--mode", 1, "--out", tmp_path)
     assert all("score" not in row and not row["used_solver"] for row in first["trajectories"])
@@ -99,9 +116,12 @@ def test_states_of_ones_own(tmp_path):
 def test_training_ends_with_a_calibration(small):
     model, _ = small
     bundle = load_bundle(model)
-    assert bundle.arrays["trajectory.scores.3"].shape == (16,) and bundle.provenance["calibration"]["trajectories"] == 16
+    assert (
+        bundle.arrays["trajectory.scores.3"].shape == (16,)
+        and bundle.provenance["calibration"]["step-doubling"]["trajectories"] == 16
+    )
     hybrid = hw.load(model)
-    assert hybrid.bound is not None and hybrid.cell_bound is not None
+    assert hybrid.bound is not None and hybrid.cell_bound(np.ones((2, 16, 16)), 4).shape == (2, 16, 16)
     assert hybrid.threshold(1, 0.25) < hybrid.threshold(1, 0.75)
 
 
@@ -131,8 +151,30 @@ def test_calibrating_again_with_more_or_fewer_trajectories(small, tmp_path):
     assert "calibrated by 24 trajectories" in out and "0.75" in out
     command("calibrate", model, "--count", 3, "--out", tmp_path / "solver.safetensors")
     found = load_model(tmp_path / "solver.safetensors")
-    assert found.arrays["trajectory.scores.4"].shape == (3,) and found.provenance["calibration"]["trajectories"] == 3
-    assert "the solver of euler2d" in found.provenance["calibration"]["data"]
+    assert (
+        found.arrays["trajectory.scores.4"].shape == (3,)
+        and found.provenance["calibration"]["step-doubling"]["trajectories"] == 3
+    )
+    assert "the solver of euler2d" in found.provenance["calibration"]["step-doubling"]["data"]
+
+
+def test_a_file_holds_a_calibration_per_signal_and_one_of_before_has_that_of_step_doubling(small, tmp_path):
+    model, _ = small
+    bundle, before = load_bundle(model), tmp_path / "before.safetensors"
+    known = {"trajectories": 16, "signal": "step-doubling", "data": "as files said it before"}
+    save_bundle(before, replace(bundle, provenance={**bundle.provenance, "calibration": known}))
+    assert hw.load(before).threshold(4, 0.5) == hw.load(model).threshold(4, 0.5)
+    with pytest.raises(hw.InvalidInput, match=rf'calibrate {before} --signal "symmetries"`'):
+        hw.load(before, signal="symmetries")
+    out = command("calibrate", before, "--signal", "symmetries", "--count", 12)
+    assert "step-doubling, calibrated by 16" in out and "symmetries, calibrated by 12" in out
+    after = load_bundle(before)
+    del known["signal"]
+    assert after.provenance["calibration"]["step-doubling"] == known
+    assert after.provenance["calibration"]["symmetries"]["trajectories"] == 12
+    assert hw.load(before).threshold(4, 0.5) == hw.load(model).threshold(4, 0.5)
+    turned = hw.load(before, signal="symmetries")
+    assert turned.calibration.size == 12 and turned.cell_bound is not None and turned.signal.name == "symmetries"
 
 
 def test_what_cannot_be_is_said_in_a_sentence(small, tmp_path):
@@ -147,6 +189,12 @@ def test_what_cannot_be_is_said_in_a_sentence(small, tmp_path):
         (["ball3d", "--frame", -1], "The frame is -1"),
         (["ball3d", "--split", "tset"], "Unknown split 'tset'"),
         (["ball3d", "--coverage", 1], "The coverage is 1"),
+        (["ball3d", "--tolerance", 0.1, "--q", 0.5], "give it, or q, or a threshold, but one"),
+        (["ball3d", "--tolerance", -1], "The tolerance is -1 deviations"),
+        (["ball3d", "--tolerance", 0.1, "--mode", 1], "it needs mode 2"),
+        (["ball3d", "--signal", "guess"], "There is no signal 'guess'"),
+        (["ball3d", "--signal", "many splits"], "no calibration for the signal 'many splits' .*it has step-doubling and step-"),
+        (["ball3d", "--signal", "many splits"], 'run `hybridworld calibrate ball3d --signal "many splits" --out FILE`'),
         (["ball3d", "--input", tmp_path / "text.h5"], "cannot be read as HDF5"),
         (["ball3d", "--input", next(data.glob("data/train/*.hdf5"))], "holds states of shape"),
         ([model, "--system", "oregonator"], "does not fit the system oregonator"),
@@ -185,7 +233,7 @@ def test_a_reference_on_a_finer_grid_goes_from_the_dataset_to_the_forecast(tmp_p
     command("train", "euler2d", *options)
     model = tmp_path / "run/model.safetensors"
     assert load_bundle(model).reference["resolved"] == 2
-    assert "euler2d" in load_bundle(model).provenance["calibration"]["data"]
+    assert "euler2d" in load_bundle(model).provenance["calibration"]["step-doubling"]["data"]
     told = predict(model, "--horizon", 4, "--count", 2, "--frame", 3, "--q", 0, "--out", tmp_path)
     with h5py.File(told["files"]["data"]) as file:
         start = np.array([file["t0_fields/density"][row, 0] for row in range(2)])

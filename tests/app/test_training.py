@@ -11,14 +11,11 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
-from tests.app.test_cli import run
-from tests.data.decay import Decay
-from tests.data.on_disk import write_dataset, write_foreign
 from typer.testing import CliRunner
 
 from hybridworld.app import training, training_display
 from hybridworld.app.cli import app
-from hybridworld.app.training import from_dataset
+from hybridworld.app.material import from_dataset
 from hybridworld.data.generate import generate
 from hybridworld.data.manifest import Manifest, data_hash
 from hybridworld.data.plan import Plan
@@ -27,6 +24,9 @@ from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.surrogate.bundle import load_bundle
 from hybridworld.surrogate.parallel import threads_for
+from tests.app.commands import run
+from tests.data.decay import Decay
+from tests.data.on_disk import write_dataset, write_foreign
 
 FILES = {"model.safetensors", "metrics.jsonl", "curve.png", "checkpoint.pt"}
 SMALL = ["training.epochs=1", "training.samples=8", "training.validation=2"]
@@ -73,10 +73,23 @@ def test_it_ends_with_four_files_and_a_table(streamed):
         assert image.width > 1000
 
 
-def test_a_log_has_one_line_per_epoch(streamed):
+def test_a_log_tells_what_is_prepared_and_has_one_line_per_epoch(streamed):
     _, _, _, err = streamed
-    assert [line.split(":")[0] for line in err.splitlines()] == ["epoch 1/2", "epoch 2/2"]
-    assert "of no change (horizon" in err and "samples/s" in err and " left" in err.splitlines()[0]
+    said = list(dict.fromkeys(line.split(":")[0] for line in err.splitlines()))
+    assert said == ["measuring units", "trajectories for validation", "epoch 1/2", "epoch 2/2", "calibrating"]
+    assert "of no change (horizon" in err and "samples/s" in err
+    assert " left" in next(line for line in err.splitlines() if line.startswith("epoch 1"))
+
+
+def test_preparations_are_told_once_per_subject_unless_they_take_long(monkeypatch):
+    log = Console(file=io.StringIO(), width=80)
+    monkeypatch.setattr(training_display, "stderr", log)
+    display = training_display.Display()
+    for what in ("units: 1", "units: 2", "validation: 1", "validation: 2"):
+        display.tell(what)
+    monkeypatch.setattr(training_display, "QUIET", -1.0)
+    display.tell("validation: 3")
+    assert log.file.getvalue().splitlines() == ["units: 1", "validation: 1", "validation: 3"]
 
 
 def test_the_model_knows_where_it_comes_from(streamed):
@@ -132,7 +145,7 @@ def test_an_interrupted_run_goes_on_and_draws_no_point_twice(tmp_path, monkeypat
         patch.setattr(training_display.Display, "on_epoch", lambda *_: os.kill(os.getpid(), signal.SIGINT))
         code, out, err = train(*command)
     assert (code, out) == (130, "")
-    assert err == "Stopped after step 2; run the same command to go on.\n"
+    assert err.splitlines()[-1] == "Stopped after step 2; run the same command to go on."
     assert train(*command)[0] == 0
 
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -170,7 +183,8 @@ def test_settings_are_listed_with_values_and_meaning():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["ball3d"], "--data DIR or --stream, one of them"),
+        (["ball3d"], "--data DIR or --stream, one of them, or --minutes N alone"),
+        ([], "Name a system"),
         (["ball3d", "--stream", "--data", "BALLS"], "--data DIR or --stream, one of them"),
         (["--stream"], "--stream needs a system"),
         (["--settings"], "name a system, or give --data"),
@@ -181,7 +195,6 @@ def test_settings_are_listed_with_values_and_meaning():
         (["ball3d", "--data", "nowhere"], "There is no folder nowhere/data"),
         (["euler2d", "--data", "BALLS"], "does not fit the system euler2d: its channels are position_x"),
         (["--data", "BALLS", "--set", "training.horizons=200"], "among 1 to 100"),
-        (["--data", "BALLS", "--set", "training.dagger_kind=solver"], "name the system, or choose chain"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(arguments, words, balls, tmp_path, monkeypatch):
@@ -250,6 +263,15 @@ def test_a_model_is_judged_on_other_data_beside_no_change(streamed, balls):
     assert len(alone["mse"]) == 1 and alone["mse"][0] > 0 and alone["no_change"][0] > 0
     twice = json.loads(evaluate(model, model, "--data", balls, "--split", "val", "--count", 32, "--json"))
     assert twice["val"]["8"]["mse"] == [alone["mse"][0]] * 2
+
+
+def test_a_model_is_judged_at_the_horizons_that_are_asked_for(streamed, balls):
+    model = streamed[0] / "model.safetensors"
+    asked = [part for h in (8, 3, 8) for part in ("--horizon", h)]
+    found = json.loads(evaluate(model, "--data", balls, "--split", "val", "--count", 32, "--json", *asked))
+    assert list(found["val"]) == ["3", "8"]
+    listed = json.loads(evaluate(model, "--data", balls, "--split", "val", "--count", 32, "--json"))
+    assert found["val"]["8"] == listed["val"]["8"]
 
 
 def test_several_models_are_seeds_of_one(streamed, balls, tmp_path):

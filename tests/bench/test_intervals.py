@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
-from tests.bench.coverage_of_intervals import WORLDS, World, coverage, measured, table
 
 from hybridworld.bench.intervals import Interval, mean_interval, ratio_interval, share_interval
 from hybridworld.bench.metrics import (
@@ -16,6 +15,7 @@ from hybridworld.bench.metrics import (
     frozen_cut,
     weighted_auroc,
 )
+from tests.bench.coverage_of_intervals import WORLDS, World, coverage, measured, table
 
 RNG = np.random.default_rng(0)
 SKEWED = World(noise=0.25)

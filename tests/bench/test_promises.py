@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy.stats import betabinom
-from tests.deploy.fakes import seeded
-from tests.surrogate.flows import OSCILLATOR, Oscillator
 
 from hybridworld.bench.promises import APART, band, keep_promises
 from hybridworld.errors import InvalidInput
+from tests.deploy.fakes import seeded
+from tests.surrogate.flows import OSCILLATOR, Oscillator
 
 
 class Shifted(Oscillator):

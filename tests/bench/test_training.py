@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from tests.app.test_cli import run
-from tests.data.decay import Decay
 
 from hybridworld.app.timing import train_cells
 from hybridworld.bench import plain_loops
@@ -14,6 +12,8 @@ from hybridworld.surrogate.config import configure
 from hybridworld.surrogate.normalisation import Normalisation
 from hybridworld.surrogate.objective import Objective
 from hybridworld.surrogate.surrogate import Surrogate
+from tests.app.commands import run
+from tests.data.decay import Decay
 
 GRID = (8, 8)
 

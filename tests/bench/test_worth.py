@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from tests.surrogate.flows import Oscillator, Ring
 from typer.testing import CliRunner
 
 import hybridworld as hw
@@ -20,6 +19,7 @@ from hybridworld.bench.worth.verdict import break_even, gain_of, generation_seco
 from hybridworld.deploy.load import find_model
 from hybridworld.physics.grids import coarsen, refine
 from hybridworld.surrogate.bundle import load_bundle
+from tests.surrogate.flows import Oscillator, Ring
 
 SMALL = hw.system("euler2d").resized((16, 16))
 

@@ -1,5 +1,6 @@
 """Pairs from numbered trajectories: what units, epochs, thresholds and verdicts rest on."""
 
+import time
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
@@ -12,9 +13,12 @@ from hypothesis import strategies as st
 import hybridworld as hw
 from hybridworld.data.evidence import (
     CALIBRATING,
+    Held,
     Recorded,
     Solved,
     Supplied,
+    Until,
+    Watched,
     evidence_pairs,
     fresh_pairs,
     numbers_in_share,
@@ -116,3 +120,29 @@ def test_evidence_that_chooses_calibrates_and_tests_is_disjoint():
     states = [Oscillator().initial(split, n).state for split, n in (("val", 0), ("val", CALIBRATING), ("test", 0))]
     assert len({state.tobytes() for state in states}) == 3
     assert OSCILLATOR.counts["val"] < CALIBRATING > RING.counts["val"] and hw.system("ball3d").spec.counts["val"] < CALIBRATING
+
+
+def test_watched_evidence_is_the_same_and_counted():
+    told = []
+    pairs = evidence_pairs(Watched(Solved(Ring(), "val"), told.append), (1, 4), 3, seed=0)
+    assert told == [0, 1, 2, 3]
+    np.testing.assert_array_equal(pairs[4].states, evidence_pairs(Solved(Ring(), "val"), (1, 4), 3, seed=0)[4].states)
+
+
+@pytest.mark.parametrize(("deadline", "fewest", "expected"), [(np.inf, 2, 6), (0.0, 2, 2), (0.0, 9, 6)])
+def test_evidence_ends_with_the_time_but_never_below_the_fewest(deadline, fewest, expected):
+    found = list(Until(Solved(Ring(), "val"), time.monotonic() + deadline, fewest).blocks(6))
+    assert len(found) == expected
+    for one, other in zip(found, Solved(Ring(), "val").blocks(expected), strict=True):
+        np.testing.assert_array_equal(one.states, other.states)
+
+
+@pytest.mark.parametrize("environment", [Oscillator(), Ring()], ids=["vector", "field"])
+def test_trajectories_in_memory_are_a_source_like_any_other(environment):
+    held, other = Held(environment.spec, list(Solved(environment, "val").blocks(7))), table(environment, "val", 7)
+    numbers, frames = np.array([6, 0, 3]), np.array([1, 0, 5])
+    assert held.window(99) == range(7) and held.frames == other.frames
+    np.testing.assert_array_equal(held.read(numbers, frames), other.read(numbers, frames))
+    np.testing.assert_array_equal(held.params(numbers), other.params(numbers))
+    for one, two in zip(held.blocks(4), other.blocks(4), strict=True):
+        np.testing.assert_array_equal(one.states, two.states)

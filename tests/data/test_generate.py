@@ -18,8 +18,8 @@ from scipy.stats import chisquare
 
 import hybridworld as hw
 from hybridworld.app.datasets import verify_dataset
-from hybridworld.data import generate as generation
 from hybridworld.data import plan as planning
+from hybridworld.data import room
 from hybridworld.data.generate import generate
 from hybridworld.data.manifest import Manifest
 from hybridworld.data.plan import Plan, at_scale, parse_counts
@@ -28,14 +28,13 @@ from hybridworld.physics.euler2d import Euler2D
 from hybridworld.physics.registry import BUILT_IN, find_system
 from hybridworld.physics.spec import SPLITS
 from tests.data.decay import Decay
-
-COUNTS = {"train": 13, "val": 4, "test": 3, "ood-near": 2, "ood-far": 5}
+from tests.data.generating import COUNTS, SHARD_BYTES
 
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     """Three trajectories of `Decay` per shard."""
-    monkeypatch.setattr(planning, "SHARD_BYTES", 3 * Plan(Decay(), COUNTS).trajectory_bytes)
+    monkeypatch.setattr(planning, "SHARD_BYTES", SHARD_BYTES)
 
 
 def contents(root):
@@ -86,6 +85,7 @@ import os, signal, sys
 from pathlib import Path
 from hybridworld.data import generate as generation, manifest, plan as planning
 from tests.data.decay import Decay
+from tests.data.generating import COUNTS, SHARD_BYTES
 
 root, moment = Path(sys.argv[1]), int(sys.argv[2])
 counts = {"train": 13, "val": 4, "test": 3, "ood-near": 2, "ood-far": 5}
@@ -166,7 +166,7 @@ def test_ctrl_c_ends_with_a_sentence_and_can_go_on(tmp_path):
         time.sleep(0.05)
     run.send_signal(signal.SIGINT)
     _, err = run.communicate(timeout=600)  # kernels may have to be compiled first, on a busy machine
-    assert run.returncode == 1 and "run the same command again" in err and "Traceback" not in err
+    assert run.returncode == 130 and "run the same command again" in err and "Traceback" not in err
     assert not list(tmp_path.rglob("*.hdf5.part"))
 
 
@@ -194,8 +194,7 @@ def test_two_generators_on_one_directory_refuse_each_other(tmp_path):
 
     def second(shard):
         with pytest.raises(hw.InvalidInput, match="Another generator is at work"):
-            other = "from tests.data.test_generate import *; generate(Plan(Decay(), COUNTS), Path(sys.argv[1]), 1)"
-            run = [sys.executable, "-c", other, str(tmp_path)]
+            run = [sys.executable, "-m", "tests.data.generating", str(tmp_path)]
             message = subprocess.run(run, capture_output=True, text=True, check=False).stderr
             raise hw.InvalidInput(message.splitlines()[-1])
         refused.append(shard)
@@ -205,22 +204,20 @@ def test_two_generators_on_one_directory_refuse_each_other(tmp_path):
 
 
 def test_a_disk_that_cannot_hold_it_is_said_before_the_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(generation.shutil, "disk_usage", lambda root: type("Usage", (), {"free": 1000})())
-    with pytest.raises(hw.InvalidInput, match=r"needs 0.0 GB more, and the disk of .* has 0.0 GB free"):
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda root: type("Usage", (), {"free": 1000})())
+    with pytest.raises(hw.InvalidInput, match=r"needs \d+\.?\d* kB more, and the disk of .* has 1 kB free"):
         generate(Plan(Decay(), COUNTS), tmp_path, 1)
 
 
 def test_a_disk_that_fills_up_on_the_way_costs_nothing(whole, tmp_path):
     """Files may not grow beyond a few kilobytes for a while: to the writer that is a full disk."""
-    code = (
-        "import resource; from tests.data.test_generate import *\n"
-        "planning.SHARD_BYTES = 3 * Plan(Decay(), COUNTS).trajectory_bytes\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (13000, 13000))\n"
-        "generate(Plan(Decay(), COUNTS), Path(sys.argv[1]), 2)"
-    )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     run = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "full"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tests.data.generating", tmp_path / "full", "13000"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode != 0 and "make room and run the same command again" in run.stderr, run.stderr
     generate(Plan(Decay(), COUNTS), tmp_path / "full", 2)

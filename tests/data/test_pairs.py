@@ -16,6 +16,7 @@ from hybridworld.errors import InvalidInput
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.physics.oregonator import Oregonator
 from hybridworld.physics.symmetry import square_symmetries
+from tests.data.batches import same
 from tests.data.on_disk import write_dataset
 
 ENVIRONMENTS = {
@@ -55,10 +56,6 @@ class Still(Numbers):
 
     def read(self, trajectories, frames):
         return np.stack([np.random.default_rng(each).normal(size=SPEC.shape) for each in trajectories]).astype(np.float32)
-
-
-def same(one, other):
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("states", "horizons", "params", "futures"))
 
 
 def drawn(pairs, batches):

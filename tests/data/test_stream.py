@@ -18,7 +18,7 @@ from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.physics.oregonator import Oregonator
 from hybridworld.physics.threads import thread_count
-from tests.data.test_pairs import same
+from tests.data.batches import same
 
 ENVIRONMENTS = {"oregonator": Oregonator(grid=(16, 12)), "euler2d": Euler2D(grid=(16, 12)), "ball3d": hw.system("ball3d")}
 

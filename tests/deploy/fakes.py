@@ -3,10 +3,14 @@
 import numpy as np
 import torch
 
+from hybridworld.data.evidence import Recorded
 from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.surrogate.bundle import Bundle, save_bundle
+from hybridworld.trust.calibrate import calibrate
 from hybridworld.trust.calibration import Calibration
 from hybridworld.trust.signal import Cost, Estimate
-from tests.surrogate.flows import OSCILLATOR, surrogate
+from hybridworld.trust.step_doubling import StepDoubling
+from tests.surrogate.flows import OSCILLATOR, surrogate, table, tiny
 
 DAMPING = np.array([0.3])
 
@@ -50,3 +54,12 @@ def seeded(spec):
     """A surrogate that does something, the same each time."""
     torch.manual_seed(0)
     return surrogate(spec)
+
+
+def saved(path, environment, count=24):
+    """A small model of the system, calibrated (without `count`: not), as a file; and the arrays that are in it."""
+    net, arrays = seeded(environment.spec), {}
+    if count:
+        arrays = calibrate(net, StepDoubling(net, net.std), Recorded(table(environment, "val", count)), (1, 4), count)
+    save_bundle(path, Bundle(net, tiny(environment.spec), arrays=arrays))
+    return arrays

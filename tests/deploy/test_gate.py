@@ -223,6 +223,48 @@ def test_bounds_are_audited_too():
     assert broken.health.coverage == 0
 
 
+# A tolerance instead of a share.
+
+
+def bounded(seed=0, size=1000):
+    """Bounds of errors that are a share of the score."""
+    scores = draw(size, [0, 1]).astype(float)
+    errors = np.random.default_rng(seed).uniform(0, 1, size) * scores
+    return ErrorBound(Residuals({1.0: scores}, {1.0: errors}))
+
+
+def test_with_a_tolerance_the_gate_accepts_what_the_bound_promises_and_audits_tell_how_it_goes():
+    rng = np.random.default_rng(4)
+    options = {"solver": Solver(lambda s: rng.uniform(0, 1, len(s)) * s[:, 0]), "bound": bounded(), "tolerance": 1.0}
+    gate, scores = gate_of(**options, coverage=0.8, audit=1.0), draw(3000, 9)
+    _, used = feed(gate, scores)
+    accepted = gate.model.bound(scores, 1, 0.8) <= 1.0
+    health = gate.health
+    assert used.all() and health.audits == accepted.sum() and health.deferral == pytest.approx(1 - accepted.mean())
+    assert health.deferral == pytest.approx(health.expected_deferral, abs=0.05)
+    assert 0 < health.exceeding <= 0.2 and health.exceeding == pytest.approx(health.exceeding_accepted * accepted.mean())
+
+
+def test_beyond_its_bounds_a_gate_with_a_tolerance_leaves_everything_to_the_solver():
+    gate = gate_of(bound=bounded(), tolerance=1.0)
+    feed(gate, draw(60, 1), horizon=20)
+    assert (gate.health.answers, gate.health.deferral, gate.health.expected_deferral) == (60, 1, 1)
+    assert np.isnan(gate.health.exceeding)
+
+
+@pytest.mark.parametrize("options", [{"q": 0.5}, {"adaptive": True}])
+def test_a_tolerance_excludes_what_keeps_a_share(options):
+    with pytest.raises(InvalidInput, match="it excludes q and adaptive=True"):
+        gate_of(bound=bounded(), tolerance=1.0, **options)
+
+
+def test_a_gate_with_a_tolerance_needs_bounds_and_a_tolerance_that_can_be():
+    with pytest.raises(InvalidInput, match="no error bound to hold a tolerance against"):
+        gate_of(tolerance=1.0)
+    with pytest.raises(InvalidInput, match="The tolerance is -1 deviations"):
+        gate_of(bound=bounded(), tolerance=-1)
+
+
 # Small things.
 
 

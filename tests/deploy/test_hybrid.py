@@ -184,6 +184,77 @@ def test_a_signal_that_fails_leaves_torch_as_it_was(case):
     assert kept is not None and not torch.is_inference_mode_enabled()
 
 
+# A tolerance instead of a share.
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8])
+@pytest.mark.parametrize("tolerance", [0.01, 0.5, 2.0, 1e6])
+def test_with_a_tolerance_the_solver_answers_what_no_bound_promises_and_nothing_else(case, tolerance, coverage):
+    environment, model, states, params = case
+    forecast = model.predict(states, 4, params, tolerance=tolerance, coverage=coverage)
+    np.testing.assert_array_equal(forecast.used_solver, ~(model.bound(forecast.score, 4, coverage) <= tolerance))
+    solved = forecast.used_solver
+    np.testing.assert_array_equal(forecast.state[solved], environment.solve(states, 4, params)[solved])
+    np.testing.assert_array_equal(forecast.state[~solved], model.predict(states, 4, params, mode=1).state[~solved])
+    assert forecast.threshold is None and (model.error_bounds(forecast, coverage) <= tolerance).all()
+    assert model.delivers(4, tolerance, coverage).exceeding <= 1 - coverage
+
+
+@pytest.mark.parametrize("horizon", [9, 20])
+def test_what_has_no_bound_is_solved_when_there_is_a_tolerance(case, horizon):
+    environment, model, states, params = case
+    forecast = model.predict(states, horizon, params, tolerance=0.5, coverage=0.8)
+    np.testing.assert_array_equal(forecast.state, environment.solve(states, horizon, params))
+    assert forecast.used_solver.all() and forecast.score is None and forecast.links == ()
+    assert forecast.notes == (
+        f"There is no error bound at {horizon} frames, so with a tolerance the solver answers everything.",
+    )
+    assert model.delivers(horizon, 0.5) is None
+    one = model.predict(states[0], horizon, params[0], tolerance=0.5, coverage=0.8)
+    assert one.state.shape == model.spec.shape and one.used_solver.shape == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"tolerance": 0.1, "q": 0.5}, "give it, or q, or a threshold, but one"),
+        ({"tolerance": 0.1, "threshold": 0.5}, "give it, or q, or a threshold, but one"),
+        ({"tolerance": 0.1, "mode": 1}, "it needs mode 2"),
+        ({"tolerance": 0}, "The tolerance is 0 deviations: it must be a positive number"),
+        ({"tolerance": float("nan")}, "The tolerance is nan"),
+        ({"tolerance": 0.1, "coverage": 0.99}, "The coverage is 0.99: with 32 validation trajectories"),
+    ],
+)
+def test_a_tolerance_that_cannot_be_is_refused_in_words(options, says):
+    model, states, params = CASES[Oscillator()]
+    with pytest.raises(InvalidInput, match=says):
+        model.predict(states, 4, params, **options)
+
+
+def test_without_bounds_there_is_nothing_to_hold_a_tolerance_against(case):
+    environment, model, states, params = case
+    with pytest.raises(InvalidInput, match=r"no error bound to hold a tolerance against: run `hybridworld calibrate`"):
+        HybridModel(model.surrogate, model.calibration, environment.solve).predict(states, 4, params, tolerance=1.0)
+
+
+def test_a_rollout_holds_the_tolerance_at_each_link(case):
+    _, model, states, params = case
+    links = list(model.rollout(states, 4, 2, params, tolerance=1.0, coverage=0.8))
+    again = model.predict(links[0].state, 4, params, tolerance=1.0, coverage=0.8)
+    np.testing.assert_array_equal(links[1].used_solver, again.used_solver)
+
+
+def test_mode_1_draws_its_map_if_asked_and_needs_no_solver_for_it(case):
+    _, model, states, params = case
+    alone = HybridModel(model.surrogate, model.calibration, bound=model.bound)
+    forecast = alone.predict(states, 4, params, mode=1, error_map=True)
+    np.testing.assert_array_equal(forecast.score, model.predict(states, 4, params).score)
+    np.testing.assert_array_equal(forecast.state, model.predict(states, 4, params, mode=1).state)
+    assert not forecast.used_solver.any() and (alone.error_bounds(forecast, 0.8) > 0).all()
+    chain = alone.predict(states, 20, params, mode=1, error_map=True)
+    assert len(chain.links) == 3 and chain.error_map.shape == (24, *model.spec.grid)
+
+
 # One state, many states, chains.
 
 

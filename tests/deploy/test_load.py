@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybridworld.data.evidence import Recorded
 from hybridworld.deploy import load as module
 from hybridworld.deploy.load import load
 from hybridworld.errors import InvalidInput
@@ -13,20 +12,9 @@ from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.oregonator import Oregonator
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.trust.bounds import Residuals
-from hybridworld.trust.calibrate import calibrate
 from hybridworld.trust.calibration import Calibration
-from hybridworld.trust.step_doubling import StepDoubling
-from tests.deploy.fakes import seeded
-from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, table, tiny
-
-
-def saved(path, environment, count=24):
-    """A small model of the system, calibrated (without `count`: not), as a file; and the arrays that are in it."""
-    net, arrays = seeded(environment.spec), {}
-    if count:
-        arrays = calibrate(net, StepDoubling(net, net.std), Recorded(table(environment, "val", count)), (1, 4), count)
-    save_bundle(path, Bundle(net, tiny(environment.spec), arrays=arrays))
-    return arrays
+from tests.deploy.fakes import saved, seeded
+from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, tiny
 
 
 @pytest.fixture

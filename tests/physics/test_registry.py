@@ -10,7 +10,7 @@ from hybridworld.physics.registry import known_systems
 GOOD = """
 import numpy as np
 import hybridworld as hw
-from tests.physics.test_check import Decay
+from tests.physics.decay import Decay
 
 class Mine(Decay):
     pass

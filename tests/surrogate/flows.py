@@ -64,6 +64,30 @@ class Ring(hw.Environment):
         return moved * np.exp(-0.1 * frames * params)[..., None]
 
 
+@dataclass(frozen=True)
+class Drift(hw.Environment):
+    """A wave on a ring that travels by a fraction of its length per frame and fades; its step cannot be chosen."""
+
+    grid: tuple[int, ...] = (32,)
+
+    @property
+    def spec(self):
+        return replace(RING, name="drift", grid=self.grid)
+
+    def sample(self, rng, split):
+        x = np.arange(self.grid[0]) / self.grid[0]
+        waves = [rng.normal() * np.sin(2 * np.pi * (k * x + rng.uniform())) for k in (1, 2, 3)]
+        return hw.Sample(np.sum(waves, axis=0)[None], np.array([DAMPING.draw(rng, "id")]))
+
+    def advance(self, states, frames, params):
+        """First-order upwind: it smears on a coarse grid."""
+        speed = 0.4 * self.grid[0] / 32
+        for _ in range(frames):
+            states = states - speed * (states - np.roll(states, 1, -1))
+            states = states * (1 - 0.1 * params[..., None])
+        return states
+
+
 class Table:
     """Trajectories in memory: states (trajectory, frame, channel, *grid)."""
 

@@ -1,6 +1,6 @@
 """The guide: what it computes, how a surrogate corrects it, and that it is never fed with an impossible state."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,35 +19,11 @@ from hybridworld.surrogate.objective import Objective
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import Task, train
 from hybridworld.surrogate.variables import gas_state, gas_variables
-from tests.surrogate.flows import DAMPING, RING, ones, table
+from tests.surrogate.flows import Drift, ones, table
 
 EULER = hw.system("euler2d").resized((16, 16))
 OREGONATOR = hw.system("oregonator").resized((16, 16))
 GUIDED = ("surrogate.backbone=leap", "surrogate.guide=true", "surrogate.variables=physical", "surrogate.patch=4")
-
-
-@dataclass(frozen=True)
-class Drift(hw.Environment):
-    """A wave on a ring that travels by a fraction of its length per frame and fades; its step cannot be chosen."""
-
-    grid: tuple[int, ...] = (32,)
-
-    @property
-    def spec(self):
-        return replace(RING, name="drift", grid=self.grid)
-
-    def sample(self, rng, split):
-        x = np.arange(self.grid[0]) / self.grid[0]
-        waves = [rng.normal() * np.sin(2 * np.pi * (k * x + rng.uniform())) for k in (1, 2, 3)]
-        return hw.Sample(np.sum(waves, axis=0)[None], np.array([DAMPING.draw(rng, "id")]))
-
-    def advance(self, states, frames, params):
-        """First-order upwind: it smears on a coarse grid."""
-        speed = 0.4 * self.grid[0] / 32
-        for _ in range(frames):
-            states = states - speed * (states - np.roll(states, 1, -1))
-            states = states * (1 - 0.1 * params[..., None])
-        return states
 
 
 def random(*shape, seed=0):

@@ -6,7 +6,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridworld.surrogate.horizons import calibrated_horizons, chain_of, drawn_horizons, halves, split
+from hybridworld.errors import InvalidInput
+from hybridworld.surrogate.horizons import (
+    calibrated_among,
+    calibrated_horizons,
+    chain_of,
+    composed,
+    drawn_horizons,
+    halves,
+    halves_among,
+    listed,
+    split,
+)
 
 LADDER = (1, 2, 4, 8, 16, 32, 64)
 
@@ -59,3 +70,48 @@ def test_a_chain_of_a_fraction_has_equal_links(horizon, longest):
 def test_parts_of_whole_horizons_are_whole_and_none_is_empty(horizon, share):
     first, second = split(torch.tensor([float(horizon)], dtype=torch.float64), share)
     assert first + second == horizon and first >= 1 and second >= 1 and first == first.floor()
+
+
+# Where a model answers some horizons alone.
+
+
+ANSWERED = st.lists(st.integers(1, 12), min_size=1, max_size=6, unique=True)
+
+
+@given(ANSWERED, st.integers(1, 60))
+def test_a_chain_is_made_of_answered_horizons_and_is_as_short_as_any(answered, horizon):
+    reachable = {0: 0}  # length -> fewest links, by hand
+    for length in range(1, horizon + 1):
+        counts = [reachable[length - link] + 1 for link in answered if length - link in reachable]
+        if counts:
+            reachable[length] = min(counts)
+    if horizon not in reachable:
+        with pytest.raises(InvalidInput, match=f"horizon is {horizon} frames: the model answers .*sums of these"):
+            chain_of(horizon, max(answered), answered)
+        return
+    chain = chain_of(horizon, max(answered), answered)
+    assert set(chain) <= set(answered) and sum(chain) == horizon and len(chain) == reachable[horizon]
+    assert list(chain) == sorted(chain, reverse=True)
+
+
+@given(ANSWERED)
+def test_parts_are_answered_add_up_and_are_the_most_equal_ones(answered):
+    pairs = {(a, b) for a in answered for b in answered if a <= b}
+    assert set(composed(answered)) == {a + b for a, b in pairs} & set(answered)
+    for horizon in composed(answered):
+        first, second = halves_among(torch.tensor([float(horizon)]), answered)
+        here = [(b - a, a, b) for a, b in pairs if a + b == horizon]
+        assert (second - first, first, second) == min(here)
+
+
+def test_where_all_are_answered_parts_are_the_halves():
+    every = torch.arange(2.0, 65)
+    for one, other in zip(halves(every), halves_among(every, range(1, 65)), strict=True):
+        assert torch.equal(one, other)
+    with pytest.raises(InvalidInput, match=r"cannot judge a horizon of 1 frames: the model answers 1 to 64 frames"):
+        halves_among(torch.ones(1), range(1, 65))
+
+
+def test_horizons_in_words():
+    assert listed([1]) == "1 frame" and listed((8, 2)) == "2, 8 frames" and listed(range(1, 65)) == "1 to 64 frames"
+    assert calibrated_among((4, 8, 12)) == (4, 8, 12) and calibrated_among(range(2, 9)) == (2, 3, 4, 5, 6, 7, 8)

@@ -5,9 +5,11 @@ import sys
 import warnings
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from hybridworld import __version__
 from hybridworld.app import completion
@@ -16,7 +18,20 @@ from hybridworld.errors import HybridWorldError, InvalidInput
 if TYPE_CHECKING:
     from hybridworld.physics.environment import Environment
 
+
+class Interruptible(TyperGroup):
+    """Commands that end with a word and exit code 130 when they are interrupted."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stopped:
+            print(str(stopped) or "Interrupted.", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=Interruptible,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -47,13 +62,24 @@ ModelArgument = Annotated[
     ),
 ]
 BackboneOption = Annotated[
-    str | None, typer.Option(metavar="FILE.py:CLASS", help="The network of a model that was trained with one of your own.")
+    str | None,
+    typer.Option(metavar="FILE.py:NAME", help="The code of a model with a network of yours, or that you wrapped."),
+]
+SignalOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help='What draws the error map, for example "step-doubling + symmetries".')
 ]
 SolverOption = Annotated[str | None, typer.Option("--system", help="The solver of a system of your own: file.py:Class.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+KeepOption = Annotated[float, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate.")]
+CoverageOption = Annotated[float, typer.Option(help="Share of the answers whose error shall stay below its bound.")]
+MarkdownOption = Annotated[Path | None, typer.Option("--out", help="Write what is printed as Markdown, with provenance.")]
 ResolvedOption = Annotated[
     int,
     typer.Option("--resolved", metavar="K", min=1, help="Reference on a grid K times finer, averaged to the cells."),
+]
+DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 ... (default: a GPU where there is one).")]
+ParamOption = Annotated[
+    list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter (may be given several times).")
 ]
 SplitOption = Annotated[str, typer.Option(help="train, val, test, ood-near or ood-far.", autocompletion=completion.splits)]
 SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within its split.")]
@@ -75,15 +101,20 @@ def options(
     """Hybrid neural world models: fast surrogates of physical dynamics that know when to ask the solver."""
 
 
-def main() -> None:
-    """Run the command; what a user can mend ends with one sentence and exit code 1."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; what a user can mend ends with one sentence and exit code 1, an interruption with 130."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads sleep while they wait: others may need the core
     warnings.formatwarning = warning_in_words
     try:
-        app()
-    except (HybridWorldError, FileExistsError, NotADirectoryError, PermissionError) as error:  # the last three name their path
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(1)
+        app(arguments)
+    except HybridWorldError as error:
+        sentence = str(error)
+    except OSError as error:  # no room, no permission: it names its path
+        sentence = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}."
+    except MemoryError:
+        sentence = "This takes more memory than there is: ask for less."
+    print(f"Error: {sentence}", file=sys.stderr)
+    sys.exit(1)
 
 
 def warning_in_words(
@@ -94,6 +125,18 @@ def warning_in_words(
     return f"Warning: {message}\n" if ours else f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
+def parse_params(wishes: list[str] | None) -> dict[str, float]:
+    """`gravity=-3` of --param, as a mapping."""
+    found = {}
+    for wish in wishes or []:
+        name, _, value = wish.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise InvalidInput(f"--param has '{wish}': write for example gravity=-3.") from None
+    return found
+
+
 def chosen_system(argument: str | None, option: str | None, resolved: int = 1) -> "Environment":
     """The system named by the argument or by --system, with its reference on a grid `resolved` times finer."""
     from hybridworld.physics.registry import find_system, known_systems
@@ -102,6 +145,11 @@ def chosen_system(argument: str | None, option: str | None, resolved: int = 1) -
         names = ", ".join(known_systems())
         raise InvalidInput(f"Name one system, as the argument or with --system: {names}, or path/to/file.py:Class.")
     return find_system(argument or option or "").resolved(resolved)
+
+
+def own_system(option: str | None) -> "Environment | None":
+    """The system that --system names, where a model may do without."""
+    return None if option is None else chosen_system(None, option)
 
 
 @app.command()
@@ -135,13 +183,15 @@ def simulate(
     frames: Annotated[int | None, typer.Option(help="Frames to simulate (default: a whole trajectory).")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
     gif: Annotated[bool, typer.Option("--gif", help="Write an animation as well.")] = False,
+    param: ParamOption = None,
     resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
     """Run the reference solver on one trajectory; write it as HDF5 and as a picture."""
     from hybridworld.app.simulation import simulate_to_files
 
-    simulate_to_files(chosen_system(system, system_option, resolved), split, seed, frames, out, gif=gif)
+    environment = chosen_system(system, system_option, resolved)
+    simulate_to_files(environment, split, seed, frames, out, gif=gif, params=parse_params(param))
 
 
 @app.command()
@@ -171,12 +221,29 @@ def generate(
     generate_dataset(chosen_system(system, system_option, resolved), out, scale, count, split, dtype, workers, dask)
 
 
-@app.command(epilog="For example: hybridworld train ball3d --stream --preset smoke --set training.lr=1e-3")
+@app.command(epilog="For example: hybridworld train euler2d --resolved 4 --minutes 30")
 def train(
     system: SystemArgument = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=0.05,
+            help="A budget for data, training, calibration and a verdict; --data and --stream may be left out.",
+        ),
+    ] = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Learn from a dataset; SYSTEM may be left out.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Learn from the solver, with no dataset.")] = False,
-    preset: Annotated[str, typer.Option(help="paper, laptop, guided, or smoke (is everything connected?).")] = "laptop",
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="MODEL", help="Go on from a trained model: its weights, units and network.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="paper, laptop, guided, or smoke (default: laptop; with --minutes guided where the system can be coarsened; "
+            "with --from that of the model)."
+        ),
+    ] = None,
     wishes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Change a setting (may be given several times); see --settings."),
@@ -184,23 +251,29 @@ def train(
     seed: Annotated[int | None, typer.Option(help="The same as --set training.seed=N.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Folder of the run (default: runs/SYSTEM-PRESET); an interrupted one goes on there."),
+        typer.Option(
+            metavar="RUN",
+            help="Folder of the run (default: runs/SYSTEM-PRESET or runs/SYSTEM-Nmin); an interrupted one goes on there.",
+        ),
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write RUN/tensorboard as well.")] = False,
     settings: Annotated[
         bool, typer.Option("--settings", help="List every setting with its value and meaning, and train nothing.")
     ] = False,
+    device: DeviceOption = None,
     resolved: ResolvedOption = 1,
     system_option: SystemOption = None,
 ) -> None:
-    """Train a surrogate, from a dataset or straight from the solver."""
-    from hybridworld.app.training import show_settings, train_surrogate
+    """Train a surrogate, from a dataset or straight from the solver, for so many epochs or so many minutes."""
+    began = monotonic()
+    from hybridworld.app.training import Request, show_settings, train_surrogate
 
     environment = None if system is system_option is None else chosen_system(system, system_option, resolved)
     chosen = [*(wishes or []), *([] if seed is None else [f"training.seed={seed}"])]
+    asked = Request(environment, data, stream, minutes, start, preset, chosen, out, tensorboard, began, device)
     if settings:
-        show_settings(environment, data, preset, chosen)
-    elif not train_surrogate(environment, data, stream, preset, chosen, out, tensorboard):
+        show_settings(asked)
+    elif not train_surrogate(asked):
         raise typer.Exit(130)
 
 
@@ -209,19 +282,33 @@ def predict(
     model: ModelArgument,
     horizon: Annotated[float, typer.Option(help="Frames ahead; in mode 1 any positive number.")] = 64,
     mode: Annotated[int, typer.Option(help="1: the surrogate alone. 2: the solver answers what the error map flags.")] = 2,
-    q: Annotated[float, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate.")] = 0.75,
+    q: Annotated[
+        float | None, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate (default: 0.75).")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Instead of q: the largest error, in deviations; what no bound promises is solved."),
+    ] = None,
     input: Annotated[
         Path | None, typer.Option(metavar="FILE", help="States: The Well's HDF5, or datasets `state` and `params`.")
     ] = None,
     split: SplitOption = "test",
     seed: Annotated[int, typer.Option(help="Without --input: the first trajectory of the split.")] = 0,
     count: Annotated[int, typer.Option(min=1, help="Without --input: how many trajectories.")] = 16,
-    frame: Annotated[int, typer.Option(help="Frame of the trajectories to start from.")] = 0,
-    coverage: Annotated[float, typer.Option(help="Share of the answers whose error shall stay below its bound.")] = 0.9,
+    frame: Annotated[
+        int | None, typer.Option(help="Frame of the trajectories to start from (default: 0; of a forecast, its last one).")
+    ] = None,
+    param: ParamOption = None,
+    coverage: Annotated[
+        float | None, typer.Option(help="Share of the answers whose error shall stay below its bound (default: 0.9).")
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Ask the solver about all of them, and show the true errors.")] = False,
+    error_map: Annotated[bool, typer.Option("--map", help="The error map in mode 1 as well; it needs no solver.")] = False,
+    signal: SignalOption = None,
     dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
+    device: DeviceOption = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -229,10 +316,13 @@ def predict(
     from hybridworld.app.models import load_hybrid
     from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
 
-    own = chosen_system(None, system_option) if system_option else None
-    hybrid = load_hybrid(model, own, backbone, dask)
-    question = from_file(input, hybrid.spec, frame) if input else from_split(hybrid, split, seed, count, frame)
-    told = predict_to_files(model, hybrid, question, Request(horizon, mode, q, coverage, check), out)
+    hybrid, changes = load_hybrid(model, own_system(system_option), backbone, dask, signal, device), parse_params(param)
+    if input:
+        question = from_file(input, hybrid.spec, frame, changes)
+    else:
+        question = from_split(hybrid, split, seed, count, frame or 0, changes)
+    request = Request(horizon, mode, q, coverage, check, tolerance, error_map)
+    told = predict_to_files(model, hybrid, question, request, out)
     if json:
         print(dumps(told, indent=2))
     else:
@@ -277,22 +367,75 @@ def serve(
         raise typer.Exit(130)
 
 
-@app.command()
+@app.command(epilog="Your own model: hybridworld calibrate --model file.py:load --system ball3d")
 def calibrate(
-    model: ModelArgument,
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="A model that ships (ball3d), or path/to/model.safetensors.")
+    ] = None,
+    own: Annotated[
+        str | None,
+        typer.Option("--model", metavar="FILE.py:NAME", help="A model of your own: a function, a class, or what returns it."),
+    ] = None,
+    horizons: Annotated[
+        str | None,
+        typer.Option(help="With --model: what it answers, as 1,2,4,8 or 1-64 (default: all up to the longest)."),
+    ] = None,
+    signal: SignalOption = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset with `val` (default: ask the solver).")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="Trajectories (default: as the training was set).")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of into the model's file.")] = None,
+    device: DeviceOption = None,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
-    """Give a model its validation scores: any q then has its threshold, and errors have bounds. `train` ends with this."""
-    from hybridworld.app.calibration import calibrate_model, show_calibration
-    from hybridworld.app.models import load_model
+    """Give a model its validation scores: any q then has its threshold, and errors have bounds. `train` ends with this.
+
+    A file holds one calibration per signal: others stay as they are.
+    """
+    from hybridworld.app.calibration import calibrate_model, calibrate_own, show_calibration
+
+    if (model is None) == (own is None):
+        raise InvalidInput("Name the model: one that ships or its file as the argument, or your own code with --model.")
+    environment = own_system(system_option)
+    if own is not None:
+        path = calibrate_own(own, environment, horizons, data, count, out, signal)
+    else:
+        path = calibrate_model(model or "", backbone, data, environment, count, out, signal, device=device)
+    show_calibration(path, own or backbone)
+
+
+@app.command()
+def models(
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="Show the card of this one.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the models that ship; with a name, print its card: data, recipe, price, accuracy, known failures."""
+    from hybridworld.app.cards import show_card, show_models
+
+    if model:
+        show_card(model, as_json=json)
+    else:
+        show_models(as_json=json)
+
+
+@app.command(epilog="For example: hybridworld card ball3d --out docs/models")
+def card(
+    model: ModelArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the page; the same as data stands beside the model.")] = Path(
+        "out/models"
+    ),
+    count: Annotated[
+        int | None, typer.Option(min=2, help="Trajectories per split (default: what a minute of the solver gives, 16 to 200).")
+    ] = None,
+    notes: Annotated[Path | None, typer.Option(metavar="FILE", help="Further known failures, one sentence per line.")] = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+) -> None:
+    """Measure a model on test, ood-near and ood-far, and write its card."""
+    from hybridworld.app.cards import make_card
 
     environment = chosen_system(None, system_option) if system_option else None
-    path = calibrate_model(model, backbone, data, environment, count, out)
-    show_calibration(path, load_model(path, backbone).arrays)
+    make_card(model, backbone, environment, count, notes, out)
 
 
 @app.command()
@@ -300,15 +443,21 @@ def evaluate(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Trained models (several: seeds of one).")],
     data: Annotated[Path, typer.Option(help="Folder of the dataset.")],
     split: Annotated[list[str] | None, typer.Option(help="Only this split (default: all but train and val).")] = None,
+    horizon: Annotated[
+        list[int] | None, typer.Option(min=1, help="Frames ahead (may be given several times; default: as the training lists).")
+    ] = None,
     count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
+    device: DeviceOption = None,
     backbone: BackboneOption = None,
+    system_option: SolverOption = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """The error of trained models on trajectories they have not seen, per split and horizon."""
     from hybridworld.app.evaluation import evaluate_models
 
-    evaluate_models(models, backbone, data, split, count, as_json=json, out=out)
+    environment = chosen_system(None, system_option) if system_option else None
+    evaluate_models(models, backbone, environment, data, split, horizon, count, as_json=json, out=out, device=device)
 
 
 @app.command(epilog="For example: hybridworld reproduce all --scale laptop --scale ball3d=paper")
@@ -373,7 +522,7 @@ def bench_solvers(
     frames: Annotated[int, typer.Option(min=1, help="Frames per call.")] = 64,
     repeats: Annotated[int, typer.Option(min=1, help="Each time is the best of so many.")] = 3,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Compiled solver against its NumPy twin, in one run, warm-up apart."""
     from hybridworld.app import timing
@@ -391,7 +540,7 @@ def bench_data(
     dtype: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
     workers: Annotated[int | None, typer.Option(min=1, help="Trajectories solved at once (default: one per core).")] = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Trajectories and training pairs per second, and the memory they take."""
     from hybridworld.app import timing
@@ -409,7 +558,7 @@ def bench_train(
     steps: Annotated[int | None, typer.Option(min=2, help="Steps for each loop, whatever time they take.")] = None,
     compile: Annotated[bool, typer.Option("--compile", help="Try torch.compile as well: minutes more.")] = False,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Training with data, checkpoints and display against a plain loop, in one run, warm-up apart."""
     from hybridworld.app import timing
@@ -428,17 +577,19 @@ def bench_trust(
         list[str] | None, typer.Option(metavar="MODEL", help="Another seed, for the ensemble (may be given several times).")
     ] = None,
     count: Annotated[int, typer.Option(min=40, help="Pairs per horizon and split.")] = 1000,
-    q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
-    coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    q: KeepOption = 0.75,
+    coverage: CoverageOption = 0.9,
+    signal: SignalOption = None,
+    backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """What the error map is worth: against its rivals, as a gate, as a bound, as an alarm, and what it costs."""
     from hybridworld.app.trust_report import report_trust
 
-    environment = chosen_system(None, system_option) if system_option else None
-    report_trust(model, member or [], environment, data, count, q, coverage, as_json=json, out=out)
+    environment = own_system(system_option)
+    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone)
 
 
 @bench.command("promises")
@@ -449,17 +600,41 @@ def bench_promises(
         typer.Option(min=20, help="That calibrate, and as many that test (default: those of the model's calibration)."),
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="How often all of them are drawn anew.")] = 20,
-    q: Annotated[float, typer.Option(help="Share that mode 2 keeps on the surrogate.")] = 0.75,
-    coverage: Annotated[float, typer.Option(help="Of the error bounds.")] = 0.9,
+    q: KeepOption = 0.75,
+    coverage: CoverageOption = 0.9,
+    backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
-    out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, with provenance.")] = None,
+    out: MarkdownOption = None,
 ) -> None:
     """Deferral, coverage and false alarms of one model over fresh draws of the trajectories that calibrate and test it."""
     from hybridworld.app.promises import report_promises
 
-    environment = chosen_system(None, system_option) if system_option else None
-    report_promises(model, environment, trajectories, draws, q, coverage, as_json=json, out=out)
+    report_promises(
+        model, own_system(system_option), trajectories, draws, q, coverage, as_json=json, out=out, backbone=backbone
+    )
+
+
+@bench.command("tolerance", epilog="For example: hybridworld bench tolerance ball3d --tolerance 0.1 --tolerance 0.2")
+def bench_tolerance(
+    model: ModelArgument,
+    tolerance: Annotated[
+        list[float] | None, typer.Option(help="In deviations (may be given several times; default: 0.05, 0.1, 0.2, 0.5).")
+    ] = None,
+    coverage: CoverageOption = 0.9,
+    count: Annotated[int, typer.Option(min=1, help="Trajectories per split.")] = 2000,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset (default: ask the solver).")] = None,
+    signal: SignalOption = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+    json: JsonOption = False,
+    out: MarkdownOption = None,
+) -> None:
+    """What a tolerance costs and delivers: the share that is solved, and the share of errors above it, on every split."""
+    from hybridworld.app.tolerance import report_tolerances
+
+    wanted = tolerance or [0.05, 0.1, 0.2, 0.5]
+    report_tolerances(model, own_system(system_option), data, wanted, coverage, count, signal, backbone, as_json=json, out=out)
 
 
 @bench.command("worth", epilog="For example: hybridworld bench worth ball3d --horizon 16 --horizon 64")
@@ -472,6 +647,7 @@ def bench_worth(
     count: Annotated[int | None, typer.Option(min=1, help="States (default: 64 on grids, else 256).")] = None,
     split: SplitOption = "test",
     resolved: ResolvedOption = 1,
+    signal: SignalOption = None,
     backbone: BackboneOption = None,
     system_option: SystemOption = None,
     json: JsonOption = False,
@@ -483,7 +659,7 @@ def bench_worth(
 
     environment, name = chosen_system(system, system_option, resolved), system or system_option
     chosen = model or (name if name in shipped() else None)
-    report_worth(environment, chosen, backbone, horizon or [64], count, split, as_json=json, out=out)
+    report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,15 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridworld.app.progress import progress_bar, stderr
-from hybridworld.app.words import size_in_words, time_in_words
+from hybridworld.app.words import time_in_words
+from hybridworld.data.atomic import make_folder
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.format_check import format_faults
 from hybridworld.data.generate import check_room, estimate_seconds, generate
 from hybridworld.data.manifest import Manifest
 from hybridworld.data.plan import Plan, at_scale, parse_counts
-from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.data.room import size_in_words
+from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_count
 
@@ -49,7 +51,7 @@ def generate_dataset(
         try:
             generate(plan, root, workers, dask, lambda shard: bar.advance(task, shard.count))
         except KeyboardInterrupt:
-            raise HybridWorldError("Interrupted: run the same command again, it goes on from there.") from None
+            raise KeyboardInterrupt("Interrupted: run the same command again, it goes on from there.") from None
     Console(highlight=False).print(f"{total} trajectories in {root}. Next: hybridworld data info {root}", soft_wrap=True)
 
 
@@ -74,7 +76,7 @@ def show_dataset(root: Path, as_json: bool, pictures: Path | None) -> None:
     for header in ("split", "trajectories", "size", *(parameter.name for parameter in spec.params)):
         table.add_column(header)
     folder = pictures or root / "pictures"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for split in dataset.splits:
         draw_trajectory(spec, dataset.trajectory(split, 0), f"{spec.name}, {split} 0", folder / f"{split}.png")
         values = dataset.params(split)

@@ -18,8 +18,8 @@ from rich.table import Table
 
 import hybridworld
 from hybridworld.app.progress import stderr
-from hybridworld.app.words import size_in_words
 from hybridworld.data.provenance import commit, cpu
+from hybridworld.data.room import size_in_words
 from hybridworld.physics.threads import thread_count
 
 NEEDED = ("numpy", "numba", "torch", "h5py", "safetensors", "scikit-learn", "crepes")

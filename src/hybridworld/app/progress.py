@@ -1,10 +1,19 @@
-"""One look for every progress bar. Bars go to stderr, so that stdout holds results alone."""
+"""One look for every progress bar. Bars go to stderr, so that stdout holds results alone; a log gets lines in their place."""
+
+import time
+from typing import Any, Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 stderr = Console(stderr=True)
+
+
+def announce(what: str) -> None:
+    """A line of a log about what begins now; a terminal shows it by itself."""
+    if not stderr.is_terminal:
+        stderr.print(what, highlight=False, markup=False, soft_wrap=True)
 
 
 class RateColumn(ProgressColumn):
@@ -15,8 +24,61 @@ class RateColumn(ProgressColumn):
         return Text("" if rate is None else f"{rate:.3g}/s", style="progress.data.speed")
 
 
-def progress_bar() -> Progress:
-    """A bar with count, rate and time left; it shows nothing where stderr is not a terminal."""
+EVERY = 20.0
+"""Seconds between two lines of a log about the same task."""
+
+
+class Bar(Protocol):
+    """What commands ask of a progress bar: a context with tasks that move on."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: Any) -> None: ...
+
+    def add_task(self, description: str, *, total: float | None = None) -> Any:
+        """Begin a task; its number names it from here on."""
+
+    def update(
+        self, task_id: Any, *, completed: float | None = None, total: float | None = None, description: str | None = None
+    ) -> None:
+        """Say how far a task is."""
+
+    def advance(self, task_id: Any, advance: float = 1) -> None:
+        """Say how much further a task is."""
+
+
+class Lines:
+    """The same for a log: a line per task every EVERY seconds, so that short tasks say nothing."""
+
+    def __init__(self) -> None:
+        self._tasks: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+    def add_task(self, description: str, *, total: float | None = None) -> int:
+        self._tasks.append({"description": description, "total": total, "completed": 0.0, "said": time.monotonic()})
+        return len(self._tasks) - 1
+
+    def update(self, task_id: int, **known: Any) -> None:
+        task = self._tasks[task_id]
+        task.update({name: value for name, value in known.items() if value is not None})
+        if time.monotonic() - task["said"] >= EVERY:
+            of = "" if task["total"] is None else f" {task['completed']:,.0f} of {task['total']:,.0f}"
+            announce(f"{task['description']}{of}")
+            task["said"] = time.monotonic()
+
+    def advance(self, task_id: int, advance: float = 1) -> None:
+        self.update(task_id, completed=self._tasks[task_id]["completed"] + advance)
+
+
+def progress_bar() -> Bar:
+    """A bar with count, rate and time left; where stderr is not a terminal, lines."""
+    if not stderr.is_terminal:
+        return Lines()
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -24,5 +86,4 @@ def progress_bar() -> Progress:
         RateColumn(),
         TimeRemainingColumn(),
         console=stderr,
-        disable=not stderr.is_terminal,
     )

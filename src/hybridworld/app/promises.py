@@ -19,10 +19,10 @@ STATES = ("beginnings of trajectories", "random frames")
 
 def report_promises(
     model: str, environment: Environment | None, trajectories: int | None, draws: int, q: float, coverage: float,
-    as_json: bool, out: Path | None,
+    as_json: bool, out: Path | None, backbone: str | None = None,
 ) -> None:  # fmt: skip
     """Measure and publish."""
-    bundle = load_model(model, environment=environment)
+    bundle = load_model(model, backbone, environment)
     spec, training = bundle.surrogate.spec, bundle.config.training
     solver = solver_of(bundle, environment)
     if solver is None:

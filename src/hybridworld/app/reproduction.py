@@ -8,7 +8,7 @@ from rich.table import Table
 
 from hybridworld.app.progress import progress_bar
 from hybridworld.data.plan import SCALES
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.registry import find_system
 from hybridworld.reproduce.entries import ENTRIES, SYSTEMS, find_entries
 from hybridworld.reproduce.run import run
@@ -35,6 +35,9 @@ def reproduce(
 ) -> list[Verdict]:
     """Measure what is not in the cache, then write results.md, claims.md and the figures below `out`."""
     entries, scale_of, given = find_entries(wanted), parse_scales(scales), parse_models(models)
+    for name in systems:
+        if name not in SYSTEMS:
+            raise InvalidInput(f"--system has '{name}': the paper has {', '.join(SYSTEMS)}.{nearest(name, SYSTEMS)}")
     chosen = [name for name in SYSTEMS if not systems or name in systems]
     studies = {name: Study(setting(find_system(name), scale_of[name]), cache, given.get(name, ())) for name in chosen}
     with progress_bar() as bar:
@@ -64,8 +67,10 @@ def parse_models(wishes: Sequence[str]) -> dict[str, tuple[Path, ...]]:
     found: dict[str, tuple[Path, ...]] = {}
     for wish in wishes:
         system, _, path = wish.partition("=")
-        if system not in SYSTEMS or not Path(path).is_file():
+        if system not in SYSTEMS or not path:
             raise InvalidInput(f"--model has '{wish}': write for example ball3d=runs/ball3d-paper/model.safetensors.")
+        if not Path(path).is_file():
+            raise InvalidInput(f"--model has '{wish}', and there is no file {path}.")
         found[system] = (*found.get(system, ()), Path(path))
     return found
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from hybridworld.app.models import network_class
 from hybridworld.app.progress import stderr
 from hybridworld.deploy.load import shipped
 from hybridworld.errors import InvalidInput
@@ -35,7 +34,7 @@ def serve_models(
     access = Access(host, token or None)
     with stderr.status("loading models"):
         own = [find_system(name) for name in systems]
-        catalogue = Catalogue(models or shipped(), runs, own, network_class(backbone))
+        catalogue = Catalogue(models or shipped(), runs, own, backbone)
         service = Service(catalogue, limits, workers, dask)
     names = ", ".join(served.name for served in catalogue.all if served.model is not None) or "none"
     return run(service, access, port, browser, lambda url: print(f"{url}  models: {names}; Ctrl-C stops it", flush=True))

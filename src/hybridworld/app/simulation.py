@@ -1,16 +1,17 @@
 """`hybridworld simulate`: one trajectory as HDF5, picture and animation."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 
 from hybridworld.app.progress import progress_bar
-from hybridworld.data.well import write_trajectories
+from hybridworld.data.atomic import make_folder
+from hybridworld.data.trajectory import simulate
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Environment, Sample
+from hybridworld.physics.environment import Environment
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,10 @@ class Simulation:
     animation: Path | None
 
 
-def simulate_to_files(environment: Environment, split: str, seed: int, frames: int | None, out: Path, gif: bool) -> Simulation:
+def simulate_to_files(
+    environment: Environment, split: str, seed: int, frames: int | None, out: Path, gif: bool,
+    params: Mapping[str, float] | None = None,
+) -> Simulation:  # fmt: skip
     """Run the reference solver on trajectory `seed` of a split, and write it below `out`."""
     from hybridworld.figures.trajectories import animate_trajectory, draw_trajectory
 
@@ -34,7 +38,7 @@ def simulate_to_files(environment: Environment, split: str, seed: int, frames: i
         raise InvalidInput(f"frames is {frames}: simulate at least 1.")
     if out.exists() and not out.is_dir():
         raise InvalidInput(f"--out is {out}, which is a file: name a folder.")
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     stem = f"{spec.name}-{split}-{seed}"
 
     with progress_bar() as bar:
@@ -43,38 +47,22 @@ def simulate_to_files(environment: Environment, split: str, seed: int, frames: i
         environment.solve(sample.state, 1, sample.params)  # compiles on the first run
         bar.update(task, description=f"{spec.name}: simulating")
         began = time.perf_counter()
-        states = []
-        for state in environment.trajectory(sample.state, frames, sample.params):
-            states.append(state)
-            bar.update(task, completed=len(states) - 1)
+        trajectory = simulate(environment, split, seed, frames, params, lambda done: bar.update(task, completed=done))
         seconds = time.perf_counter() - began
-        trajectory = np.stack(states)
 
-        title = describe_sample(environment, split, seed, sample)
         data, picture = out / f"{stem}.hdf5", out / f"{stem}.png"
-        write_trajectories(data, environment, split, [seed], [sample], trajectory[None])
-        draw_trajectory(spec, trajectory, title, picture)
+        trajectory.save(data)
+        draw_trajectory(spec, trajectory.states, trajectory.title, picture)
         animation = out / f"{stem}.gif" if gif else None
         if animation:
             bar.update(task, description=f"{spec.name}: drawing", completed=0)
             animate_trajectory(
-                spec, trajectory, title, animation, lambda done, total: bar.update(task, completed=done, total=total)
-            )
-    result = Simulation(title, seconds, data, picture, animation)
+                spec, trajectory.states, trajectory.title, animation,
+                lambda done, total: bar.update(task, completed=done, total=total),
+            )  # fmt: skip
+    result = Simulation(trajectory.title, seconds, data, picture, animation)
     report(result, frames)
     return result
-
-
-def describe_sample(environment: Environment, split: str, seed: int, sample: Sample) -> str:
-    """Which trajectory it is, and on a second line what was drawn for it."""
-    spec = environment.spec
-    drawn = [
-        f"{parameter.name} = {value:.3g}{'' if parameter.unit == '1' else ' ' + parameter.unit}"
-        for parameter, value in zip(spec.params, sample.params, strict=True)
-    ]
-    drawn += [f"{name} = {value:.3g}" for name, value in sample.origin.items() if not isinstance(value, str)]
-    kind = sample.origin.get("kind")
-    return f"{spec.name}, {split} {seed}{f': {kind}' if kind else ''}\n{', '.join(drawn)}"
 
 
 def report(result: Simulation, frames: int) -> None:

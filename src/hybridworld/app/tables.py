@@ -1,13 +1,19 @@
 """One look for every table of numbers, on the screen and in the docs."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from hybridworld.data.atomic import make_folder
 from hybridworld.data.provenance import footnote
+
+NAN, INTERVAL = re.compile(r"\bnan\b"), re.compile(r" \([^()]*\bnan\b[^()]*\)")
 
 Rows = Sequence[Sequence[str]]
 """Of a table; the first is the header."""
@@ -29,9 +35,13 @@ def publish(
 def publish_sections(
     content: dict, sections: Mapping[str, Rows], title: str, how: str, as_json: bool, out: Path | None, command: str
 ) -> None:
-    """The same for several tables, each below its heading: what a heading says after a line break is its explanation."""
+    """The same for several tables, each below its heading: what a heading says after a line break is its explanation.
+
+    What could not be measured is `-` in a table, and null in JSON.
+    """
+    sections = {heading: [[without_nan(cell) for cell in row] for row in rows] for heading, rows in sections.items()}
     if as_json:
-        print(json.dumps(content, indent=2))
+        print(json.dumps(in_json(content), indent=2, allow_nan=False))
     else:
         console = Console(highlight=False)
         console.print(f"[bold]{title}[/bold]")
@@ -45,8 +55,23 @@ def publish_sections(
         console.print(f"[dim]{how}\n{footnote()}[/dim]", soft_wrap=True)
     if out:
         body = "\n\n".join(in_markdown(heading, rows) for heading, rows in sections.items())
-        out.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(out.parent)
         out.write_text(f"# {title}\n\nMade by `{command}`. {how}\n\n{body}\n\n{footnote()}\n")
+
+
+def without_nan(cell: str) -> str:
+    """The text of a cell, without an interval that is no number; what is no number itself becomes `-`."""
+    kept = INTERVAL.sub("", cell)
+    return "-" if NAN.search(kept) else kept
+
+
+def in_json(content: Any) -> Any:
+    """Plain data as JSON has it: no nan, no infinity, names as text."""
+    if isinstance(content, Mapping):
+        return {str(name): in_json(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [in_json(value) for value in content]
+    return None if isinstance(content, float) and not isfinite(content) else content
 
 
 def in_markdown(heading: str, rows: Rows) -> str:

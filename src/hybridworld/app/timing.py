@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from hybridworld.app.progress import progress_bar, stderr
 from hybridworld.app.tables import publish
-from hybridworld.app.words import size_in_words, time_in_words
+from hybridworld.app.words import time_in_words
 from hybridworld.bench.data import DataTiming, time_data
 from hybridworld.bench.solvers import SolverTiming, ticks, time_solver
+from hybridworld.data.room import size_in_words
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_count
 

@@ -1,9 +1,10 @@
-"""`hybridworld train`: a surrogate from a dataset, or straight from the solver."""
+"""`hybridworld train`: a surrogate from a dataset, or straight from the solver, for so many epochs or so many minutes."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,147 +15,156 @@ from rich.padding import Padding
 from rich.table import Table
 
 from hybridworld.app.calibration import calibrate_model
-from hybridworld.app.models import load_model
-from hybridworld.app.progress import stderr
+from hybridworld.app.continuation import Start, find_start
+from hybridworld.app.material import Material, find_material
+from hybridworld.app.minutes import Clock, Planner, Schedule, check_wishes, end
+from hybridworld.app.models import load_hybrid, load_model
+from hybridworld.app.progress import announce, stderr
 from hybridworld.app.training_display import Board, Display, LiveDisplay, horizon_table, latest_auroc
 from hybridworld.app.words import time_in_words
 from hybridworld.data.dataset import Dataset
-from hybridworld.data.evidence import Recorded, Solved, Supplied
-from hybridworld.data.manifest import Manifest, data_hash
-from hybridworld.data.pairs import Batch, Evidence, TrajectorySource
-from hybridworld.data.plan import FOLDERS
+from hybridworld.data.pairs import Batch
 from hybridworld.data.provenance import provenance
-from hybridworld.data.stream import Stream
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.checkpoint import State
-from hybridworld.surrogate.config import Config, configure, known_settings
+from hybridworld.surrogate.config import RELATIVE, Config, configure, known_settings
+from hybridworld.surrogate.leap import default_patch
 from hybridworld.surrogate.parallel import threads_for
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, train
 
 CURVE, BOARD = "curve.png", "tensorboard"
+FINISHING = 3.0
+"""Seconds for what comes after a verdict: curves and tables."""
 
 
 @dataclass(frozen=True)
-class Material:
-    """Where pairs come from, and what is known about it: the system may be unknown."""
+class Request:
+    """What the command says."""
+
+    environment: Environment | None = None
+    data: Path | None = None
+    stream: bool = False
+    minutes: float | None = None
+    start: str | None = None
+    """A trained model to go on from."""
+    preset: str | None = None
+    wishes: Sequence[str] = ()
+    out: Path | None = None
+    tensorboard: bool = False
+    began: float = 0.0
+    """When the command began, by time.monotonic."""
+    device: str | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to learn: what stands between the command and a `Task`."""
 
     environment: Environment | None
-    train: TrajectorySource
-    val: Evidence
-    origin: Mapping[str, str]
-    """For the provenance; `data` tells one source of pairs from another, wherever it lies."""
+    spec: StateSpec
+    preset: str
+    wishes: Sequence[str] = ()
+    start: Start | None = None
+    known: Mapping[str, Any] | None = None
+    """More for the provenance."""
 
     @property
-    def spec(self) -> StateSpec:
-        """Of the states at hand."""
-        return self.train.spec
+    def config(self) -> Config:
+        """All settings, with those that a known system adds."""
+        presets = self.environment.presets if self.environment else None
+        found = configure(self.spec, self.preset, self.wishes, presets)
+        return self.start.configured(found, self.preset, self.wishes) if self.start else found
+
+    def task(self, material: Material) -> Task:
+        """The training, with what it takes to repeat it."""
+        environment, config, start = material.environment, self.config, self.start
+        known: dict[str, Any] = {"system": material.spec.name, "preset": self.preset, "seed": config.training.seed}
+        known |= {**material.origin, **(self.known or {}), **provenance()}
+        if start:
+            start.check(material)
+            known["from"] = start.told
+            before = start.bundle.provenance.get("data seconds")
+            known |= {} if before is None else {"data seconds": before + known.get("data seconds", 0.0)}
+        return Task(
+            config,
+            material.train,
+            material.val,
+            environment.symmetries if environment else (),
+            environment.solve if environment else None,
+            system=environment,
+            provenance=known,
+            start=start.bundle if start else None,
+            units=material.units,
+        )
 
 
-def train_surrogate(
-    environment: Environment | None, data: Path | None, stream: bool, preset: str, wishes: Sequence[str],
-    out: Path | None, tensorboard: bool,
-) -> bool:  # fmt: skip
-    """Train, or go on where a run was interrupted, then say how good it is; False if it was interrupted again."""
+def train_surrogate(asked: Request) -> Path | None:
+    """Train, or go on where a run was interrupted, then say how good it is: the model's file; None if interrupted again."""
+    recipe, schedule = recipe_for(asked), None
+    spec, name = recipe.spec, recipe.preset if asked.minutes is None else f"{asked.minutes:g}min"
+    folder, title = asked.out or Path("runs") / f"{spec.name}-{name}", f"{spec.name}, {recipe.preset}"
+    torch.set_num_threads(threads_for(spec))
     with ExitStack() as stack:
-        material = find_material(environment, data, stream, stack)
-        config = configure_for(material.spec, material.environment, preset, wishes)
-        folder = out or Path("runs") / f"{material.spec.name}-{preset}"
-        torch.set_num_threads(threads_for(material.spec))
-        display = stack.enter_context(display_for(f"{material.spec.name}, {preset}: {folder}"))
+        display = stack.enter_context(display_for(f"{title}: {folder}"))
         watchers: list[Display | Board] = [display]
-        if tensorboard:
+        if asked.tensorboard:
             watchers.append(board := Board(folder / BOARD))
             stack.callback(board.close)
         try:
-            state = train(task_for(material, config, preset), folder, watch_with(watchers))
+            if asked.minutes is None:
+                material = find_material(recipe.environment, asked.data, asked.stream, stack)
+            else:
+                check_wishes(asked.wishes)
+                planner = Planner(Clock(asked.minutes, asked.began), folder, recipe.config.training, recipe.task, display.tell)
+                schedule, material = planner.plan(recipe.environment, asked.data, asked.stream, stack)
+                recipe = replace(recipe, wishes=schedule.wishes(asked.wishes), known={"minutes": asked.minutes})
+            recipe = replace(recipe, environment=material.environment, spec=material.spec)
+            state = train(recipe.task(material), folder, watch_with(watchers), asked.device)
         except KeyboardInterrupt:
             stack.close()
             say_where_it_stopped(display)
-            return False
+            return None
     if state is not None:
-        network = config.surrogate.backbone if ":" in config.surrogate.backbone else None
-        if config.training.calibration and not load_model(folder / MODEL, network).arrays:
-            calibrate_model(folder / MODEL, network, data, material.environment)
-        finish(state, folder, f"{material.spec.name}, {preset}", display.was_finished)
-    return True
-
-
-# What to learn from.
-
-
-def find_material(environment: Environment | None, data: Path | None, stream: bool, stack: ExitStack) -> Material:
-    """The dataset or the solver at work, as the command says."""
-    if (data is not None) == stream:
-        raise InvalidInput("Say where the training pairs come from: --data DIR or --stream, one of them.")
-    if data is not None:
-        return from_dataset(data, environment)
-    if environment is None:
-        raise InvalidInput("--stream needs a system to solve: name it, for example `hybridworld train ball3d --stream`.")
-    return stack.enter_context(from_solver(environment))
-
-
-def from_dataset(root: Path, environment: Environment | None) -> Material:
-    """The splits train and val of a directory."""
-    dataset = Dataset(root)
-    for split in ("train", "val"):
-        if split not in dataset.splits:
-            folder = root / "data" / FOLDERS.get(split, split)
-            raise InvalidInput(
-                f"{root} has no split '{split}', which would be in {folder}: training needs train and val, "
-                f"and there is {', '.join(dataset.splits)}."
-            )
-    manifest, source = Manifest.load(root), dataset.source("val")
-    whole = "manifest" if manifest else "file names and sizes"
-    solver = with_reference(environment.fitted(dataset.spec, str(root)), dataset, root) if environment else None
-    val: Evidence = Recorded(source, end=max(1, source.count // 2))  # the second half is left for calibration
-    if solver and manifest and manifest.system == solver.spec.name:
-        val = Supplied(source, solver)
-    origin = {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"}
-    return Material(solver, dataset.source("train"), val, origin)
-
-
-def with_reference(environment: Environment, dataset: Dataset, root: Path) -> Environment:
-    """The system with the reference on which the dataset was recorded; one that contradicts it is refused."""
-    recorded = (dataset.identity or {}).get("resolved", 1)
-    asked = environment.identity.get("resolved", recorded)
-    if asked != recorded:
-        raise InvalidInput(f"{root} was recorded with --resolved {recorded}, and this run has {asked}: take the same.")
-    return environment.resolved(recorded)
-
-
-@contextmanager
-def from_solver(environment: Environment) -> Iterator[Material]:
-    """A stream of trajectories for training, and others for validation that are solved once."""
-    reference = ", ".join(f"{name} {value}" for name, value in environment.identity.items())
-    with Stream(environment, "train") as training:
-        origin = {"data": f"a stream from the solver with {reference}"}
-        yield Material(environment, training, Solved(environment, "val"), origin)
+        if schedule:
+            end(schedule, folder)
+        bundle = conclude(asked, recipe, schedule, folder / MODEL)
+        finish(state, bundle, folder, title, display.was_finished)
+    return folder / MODEL
 
 
 # How to learn.
 
 
-def configure_for(spec: StateSpec, environment: Environment | None, preset: str, wishes: Sequence[str]) -> Config:
-    """All settings, with those that a known system adds."""
-    return configure(spec, preset, wishes, environment.presets if environment else None)
+def recipe_for(asked: Request) -> Recipe:
+    """From the command, and from the model that it goes on from."""
+    start = find_start(asked.start, asked.wishes)
+    environment = start.system(asked.environment) if start else asked.environment
+    if environment is None and asked.data is None:
+        if asked.stream:
+            raise InvalidInput("--stream needs a system to solve: name it, for example `hybridworld train ball3d --stream`.")
+        raise InvalidInput("Name a system, for example `hybridworld train ball3d --minutes 10`, or give --data DIR.")
+    spec = Dataset(asked.data).spec if asked.data else environment.spec  # type: ignore[union-attr]
+    preset = asked.preset or (start.preset if start else None)
+    if preset is None:
+        preset = "guided" if asked.minutes is not None and environment and can_be_guided(environment, spec) else "laptop"
+    return Recipe(environment, spec, preset, asked.wishes, start)
 
 
-def task_for(material: Material, config: Config, preset: str) -> Task:
-    """The training, with what it takes to repeat it."""
-    environment = material.environment
-    known: dict[str, Any] = {"system": material.spec.name, "preset": preset, "seed": config.training.seed}
-    return Task(
-        config,
-        material.train,
-        material.val,
-        environment.symmetries if environment else (),
-        environment.solve if environment else None,
-        system=environment,
-        provenance={**known, **material.origin, **provenance()},
-    )
+def can_be_guided(environment: Environment, spec: StateSpec) -> bool:
+    """Has it a grid that can be coarsened, as a guide needs it?"""
+    if not spec.grid:
+        return False
+    network = Recipe(environment, spec, "guided").config.surrogate
+    patch = network.patch or default_patch(spec.grid)
+    try:
+        environment.unresolved.resized(spec.grid).coarsened(network.guide_factor or patch)
+    except InvalidInput:
+        return False
+    return min(spec.grid) >= 2 * patch
 
 
 # Who watches.
@@ -180,6 +190,10 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
 
         return auroc_of_error_map(surrogate, pairs)
 
+    def tell(what: str) -> None:
+        for each in watchers:
+            each.tell(what)
+
     def on_start(state: State) -> None:
         for each in watchers:
             each.on_start(state)
@@ -188,7 +202,7 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
         for each in watchers:
             each.on_epoch(state, record)
 
-    return Watch(on_start=on_start, on_epoch=on_epoch, probe=probe)
+    return Watch(on_start=on_start, on_epoch=on_epoch, probe=probe, tell=tell)
 
 
 # What came of it.
@@ -201,12 +215,34 @@ def say_where_it_stopped(display: Display) -> None:
         stderr.print(f"Stopped {when}; run the same command to go on.", highlight=False)
 
 
-def finish(state: State, folder: Path, title: str, was_finished: bool) -> None:
+def conclude(asked: Request, recipe: Recipe, schedule: Schedule | None, path: Path) -> Bundle:
+    """Calibrate, and under a budget say whether the model is worth it; what is in its file already is not done again."""
+    config, environment = recipe.config, recipe.environment
+    network = config.surrogate.backbone if ":" in config.surrogate.backbone else None
+    bundle = load_model(path, network, environment)
+    clock = Clock(asked.minutes or 0.0, asked.began)
+    if config.training.calibration and not bundle.arrays:
+        deadline = time.monotonic() + clock.left - schedule.division.verdict if schedule else None
+        calibrate_model(path, network, asked.data, environment, deadline=deadline, device=asked.device)
+        bundle = load_model(path, network, environment)
+    if schedule and environment and "worth" not in bundle.provenance:
+        from hybridworld.bench.worth.quick import quick_verdict
+
+        announce("worth: the model against solvers")
+        planned = schedule.division.verdict
+        seconds = min(max(clock.left - FINISHING, planned / 2), 2 * planned)
+        found = quick_verdict(environment, load_hybrid(str(path), environment, network), max(config.training.horizons), seconds)
+        bundle = replace(bundle, provenance={**bundle.provenance, "worth": found})
+        save_bundle(path, bundle)
+    return bundle
+
+
+def finish(state: State, bundle: Bundle, folder: Path, title: str, was_finished: bool) -> None:
     """Draw the curves and print the scores of the best model."""
     from hybridworld.figures.learning_curves import draw_curves
 
-    best, epochs = state.history[state.best_epoch - 1], state.config.training.epochs
-    ended = f"{len(state.history)} of {epochs} epochs in {time_in_words(state.seconds)}"
+    best, training, known = state.history[state.best_epoch - 1], state.config.training, bundle.provenance
+    ended = f"{len(state.history)} of {training.epochs} epochs in {time_in_words(state.seconds)}"
     draw_curves(state.history, folder / CURVE, f"{title}\n{ended}")
     probed, aurocs = latest_auroc(state.history)
     console = Console(highlight=False)
@@ -215,16 +251,28 @@ def finish(state: State, folder: Path, title: str, was_finished: bool) -> None:
     console.print(Padding(horizon_table(best, aurocs), (0, 0, 0, 2), expand=False))
     if probed not in (0, state.best_epoch):
         console.print(f"  [dim]AUROC of the error map is that of epoch {probed}[/dim]")
+    if RELATIVE in best:
+        console.print(f"  its square error is {best[RELATIVE]:.2g} times that of its guide", soft_wrap=True)
+    if state.began_with is not None:
+        now = best[training.measure]
+        better = "" if now < state.began_with else ": no better, keep the model that it began with"
+        console.print(
+            f"  {training.measure} was {state.began_with:.3g} at the beginning, and is {now:.3g}{better}", soft_wrap=True
+        )
+    if "minutes" in known:
+        calibrated = max((each["trajectories"] for each in known.get("calibration", {}).values()), default=0)
+        console.print(f"  {state.chosen_by} trajectories chose the epoch, {calibrated} calibrated", soft_wrap=True)
     for name in (MODEL, METRICS, CURVE):
         console.print(f"  {folder / name}", soft_wrap=True, markup=False)
+    if "worth" in known:
+        console.print(f"Worth it? {known['worth']}", soft_wrap=True, markup=False)
 
 
-def show_settings(environment: Environment | None, data: Path | None, preset: str, wishes: Sequence[str]) -> None:
+def show_settings(asked: Request) -> None:
     """Every setting, its value for such states under this preset, and its meaning."""
-    if environment is None and data is None:
+    if asked.environment is None and asked.data is None:
         raise InvalidInput("Settings depend on the states: name a system, or give --data DIR.")
-    spec = Dataset(data).spec if data else environment.spec  # type: ignore[union-attr]
-    values = configure_for(spec, environment, preset, wishes).model_dump(mode="json")
+    values = recipe_for(asked).config.model_dump(mode="json")
     table = Table("setting", "value", "meaning", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for name, meaning in known_settings().items():
         section, _, key = name.partition(".")

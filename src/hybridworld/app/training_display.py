@@ -1,6 +1,7 @@
 """What a training shows while it runs, on stderr: a table that lives on a terminal, one line per epoch in a log.
 
-Who watches a training has `on_start` and `on_epoch`; the state that `on_start` brings is the training itself, and stays so.
+Who watches a training has `tell`, `on_start` and `on_epoch`; the state that `on_start` brings is the training itself, and stays
+so.
 """
 
 import time
@@ -20,6 +21,8 @@ from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.checkpoint import State
 
 WIDEST = 100  # columns: a longer bar says nothing more
+QUIET = 10.0
+"""Seconds between two lines of a log about the same preparation."""
 HEADERS = ("horizon", "MSE", "no change", "ratio", "nRMSE", "no change", "AUROC")
 
 Record = Mapping[str, Any]
@@ -31,6 +34,14 @@ class Display:
     def __init__(self) -> None:
         self.state: State | None = None
         self.was_finished = False
+        self._subject, self._said = "", 0.0
+
+    def tell(self, what: str) -> None:
+        """What is being prepared: a line about each subject (what stands before the colon), and more if it takes long."""
+        subject, now = what.partition(":")[0], time.monotonic()
+        if subject != self._subject or now - self._said > QUIET:
+            self._subject, self._said = subject, now
+            stderr.print(what, highlight=False, soft_wrap=True)
 
     def on_start(self, state: State) -> None:
         """The training begins here, or goes on."""
@@ -60,8 +71,11 @@ class LiveDisplay(Display):
 
     def __init__(self, title: str) -> None:
         super().__init__()
-        self._title = title
+        self._title, self._doing = title, "preparing"
         self._live = Live(console=stderr, get_renderable=self._draw, transient=True)
+
+    def tell(self, what: str) -> None:
+        self._doing = f"preparing: {what}"
 
     def on_epoch(self, state: State, record: Record) -> None:
         pass
@@ -76,7 +90,7 @@ class LiveDisplay(Display):
     def _draw(self) -> RenderableType:
         title, state = Text.assemble((self._title, "bold")), self.state
         if state is None:
-            return Group(title, Text("preparing: scales of the data, validation pairs"))
+            return Group(title, Text(self._doing))
         lines: list[RenderableType] = [title, progress_line(state, self.time_left(state)), loss_line(state)]
         if state.history:
             lines += ["", horizon_table(state.history[-1], latest_auroc(state.history)[1])]
@@ -166,6 +180,9 @@ class Board:
             ) from error
         self._open = lambda epoch: SummaryWriter(str(folder), purge_step=epoch)
         self._writer: Any = None
+
+    def tell(self, what: str) -> None:
+        """There is no curve of preparations."""
 
     def on_start(self, state: State) -> None:
         """Points of epochs that will be made again are dropped."""

@@ -12,8 +12,10 @@ from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.bench.trust import SPLITS_OF_DATA, WINDOWS, measure_trust
 from hybridworld.data.dataset import Dataset
 from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
-from hybridworld.deploy.load import calibration_of, solver_of
+from hybridworld.deploy.load import calibration_of, chosen_signal, solver_of
 from hybridworld.physics.environment import Environment
+from hybridworld.surrogate.horizons import composed
+from hybridworld.trust.calibrate import calibration_arrays
 
 ROWS: dict[str, tuple[str, ...]] = {
     "RMSE of mode 1": ("rmse",),
@@ -33,27 +35,31 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 def report_trust(
     model: str, members: Sequence[str], environment: Environment | None, data: Path, count: int, q: float, coverage: float,
-    as_json: bool, out: Path | None,
+    as_json: bool, out: Path | None, signal: str | None = None, backbone: str | None = None,
 ) -> None:  # fmt: skip
     """Measure and publish; `members` are further networks for the ensemble."""
-    bundles, dataset = [load_model(each, environment=environment) for each in (model, *members)], Dataset(data)
+    bundles, dataset = [load_model(each, backbone, environment) for each in (model, *members)], Dataset(data)
     for each, bundle in zip((model, *members), bundles, strict=True):
         check_fits(each, bundle.surrogate.spec, data, dataset.spec)
-    config, spec = bundles[0].config, bundles[0].surrogate.spec
+    config, spec, solver = bundles[0].config, bundles[0].surrogate.spec, solver_of(bundles[0], environment)
+    chosen = chosen_signal(bundles[0], solver, signal, model).name
+    answered = bundles[0].surrogate.answered or ()
+    horizons = [h for h in config.training.horizons if h in composed(answered)] or config.training.horizons
     with progress_bar() as bar:
         task = bar.add_task("fitting", total=None)
         content = measure_trust(
             [bundle.surrogate for bundle in bundles],
-            config.training.horizons,
-            solver_of(bundles[0], environment),
+            horizons,
+            solver,
             dataset,
             count,
             q,
             coverage,
             lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
-            calibration_of(bundles[0]),
-            head_steps=config.training.steps,
-            head_seconds=bundles[0].provenance.get("seconds", np.inf),
+            calibration_of(calibration_arrays(bundles[0].arrays, chosen)),
+            config.training.steps,
+            bundles[0].provenance.get("seconds", np.inf),
+            chosen,
         )
     publish_sections(
         {"model": model, **content},
@@ -97,10 +103,10 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
     for split, found in content["auroc_within_kinds"].items():
         sections[f"AUROC within kinds, {split}\n{text}"] = auroc_rows(found)
     text = (
-        f"The RMSE of the surrogate (normalised states, mean over trajectories), and by how much step-doubling cuts it when "
-        f"q = {q:g}. The frozen threshold is that of the validation data, with the share it really defers; random and oracle "
-        "deferral hand over as many. Matched q sets the threshold on the test data, as the paper does: not to be had in use. "
-        "Percentiles count a deferred answer as one without error."
+        f"The RMSE of the surrogate (normalised states, mean over trajectories), and by how much {content['signal']} cuts it "
+        f"when q = {q:g}. The frozen threshold is that of the validation data, with the share it really defers; random and "
+        "oracle deferral hand over as many. Matched q sets the threshold on the test data, as the paper does: not to be had in "
+        "use. Percentiles count a deferred answer as one without error."
     )
     sections[f"Mode 2\n{text}"] = [
         ["split", "", *heads],
@@ -118,9 +124,9 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
         ),
     ]
     sections[
-        f"Alarm\nShare of {WINDOWS} windows of {WINDOW} answers (horizons mixed) that raise it, at a stated rate of false "
-        f"alarms of {FALSE_ALARMS:g}. `half against half`: trajectories of test, {SPLITS_OF_DATA} random halves calibrate and "
-        "the rest is watched."
+        f"Alarm\nShare of {WINDOWS} windows of {WINDOW} answers (at most one per trajectory, horizons mixed) that raise it, "
+        f"at a stated rate of false alarms of {FALSE_ALARMS:g}. `half against half`: trajectories of test, {SPLITS_OF_DATA} "
+        "random halves calibrate and the rest is watched."
     ] = [["split", "alarms"], *([split, f"{rate:.4f}"] for split, rate in content["alarms"].items())]
     if content["overhead"]:
         sections["Price of the map\nMode 2 with nothing deferred over mode 1, medians of calls that take turns."] = [

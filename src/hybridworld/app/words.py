@@ -1,13 +1,4 @@
-"""Numbers as people say them."""
-
-
-def size_in_words(count: float) -> str:
-    """For example `1.3 GB`."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
+"""Times as people say them."""
 
 
 def time_in_words(seconds: float) -> str:

@@ -11,7 +11,8 @@ from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.app.words import time_in_words
 from hybridworld.bench.worth.contenders import draw_starts, methods_for
 from hybridworld.bench.worth.measure import REPEATS, Row, deviations, measure
-from hybridworld.bench.worth.verdict import HOW, digits, gain_of, price, verdict
+from hybridworld.bench.worth.verdict import HOW, digits, gain_of, price, verdicts
+from hybridworld.data.atomic import make_folder
 from hybridworld.data.provenance import provenance
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
@@ -21,12 +22,12 @@ HEADERS = ("method", "ms", "batched", "error", "95 %", "p95", "to finer", "gain"
 
 def report_worth(
     environment: Environment, model: str | None, backbone: str | None, horizons: Sequence[int], count: int | None, split: str,
-    as_json: bool, out: Path | None,
+    as_json: bool, out: Path | None, signal: str | None = None,
 ) -> None:  # fmt: skip
     """Measure, draw and publish; without a model, what a surrogate would have to beat."""
     from hybridworld.bench.worth.frontier import draw_frontier  # the plotting library
 
-    hybrid = load_hybrid(model, environment, backbone) if model else None
+    hybrid = load_hybrid(model, environment, backbone, signal=signal) if model else None
     if hybrid is not None:
         environment = hybrid.system or environment  # on the model's grid
     spec, horizons = environment.spec, list(dict.fromkeys(horizons))
@@ -52,13 +53,13 @@ def report_worth(
         "model": model,
         "rows": [row_content(row, rows) for row in rows],
         "break_even": price(spec, load_model(model, backbone).provenance, rows) if model else None,
-        "verdicts": [verdict(found, by) for found in by_horizon.values() for by in HOW],
+        "verdicts": [said for found in by_horizon.values() for said in verdicts(found)],
         "left_out": notes,
         "picture": str(picture),
         "provenance": provenance(),
     }
     title = f"{spec.name}: is a surrogate worth it?"
-    picture.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(picture.parent)
     draw_frontier(rows, picture, f"{title}\n{subtitle(spec, content)}")
     publish_sections(
         content, sections_of(content, by_horizon), title, in_words(content), as_json, out, "hybridworld bench worth"
@@ -86,7 +87,7 @@ def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]
     rows = [row for found in by_horizon.values() for row in found]
     sections: dict[str, Rows] = {}
     for horizon, found in by_horizon.items():
-        said = "\n".join(f"- {verdict(found, by)}" for by in HOW)
+        said = "\n".join(f"- {each}" for each in verdicts(found))
         sections[f"Horizon: {horizon} frames\n{said}"] = [HEADERS, *(cells_of(row, rows) for row in found)]
         kinds = sorted({kind for row in found for kind in row.by_kind})
         if len(kinds) > 1:
@@ -102,11 +103,12 @@ def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]
         known = paid["training_seconds"] is not None
         training = time_in_words(paid["training_seconds"]) if known else "which the model does not tell"
         seconds = paid["generation_seconds"]
-        generation = (
-            f"about {time_in_words(seconds)}, from the solver's rate in batches and a training set of full size"
-            if seconds
-            else "part of the training, which was fed by the solver"
-        )
+        if paid["generation_measured"]:
+            generation = time_in_words(seconds)
+        elif seconds:
+            generation = f"about {time_in_words(seconds)}, from the solver's rate in batches and a training set of full size"
+        else:
+            generation = "part of the training, which was fed by the solver"
         sections[
             f"Break-even\nQueries after which data generation ({generation}) and training ({training}) have paid for "
             "themselves, in mode 1."

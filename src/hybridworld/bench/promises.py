@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import betabinom
 
+from hybridworld.bench.alarm import alarm_rate
 from hybridworld.data.evidence import CALIBRATING, Solved, pairs_of
-from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.horizons import calibrated_horizons
@@ -55,7 +55,7 @@ def keep_promises(
     """Calibrate and test `draws` times with fresh trajectories."""
     if trajectories > APART:
         raise InvalidInput(f"The number of trajectories is {trajectories}: it can be at most {APART}.")
-    signal, rng = StepDoubling(surrogate, surrogate.std), np.random.default_rng(0)
+    signal = StepDoubling(surrogate, surrogate.std)
     found: list[tuple[np.ndarray, ...]] = []
     for draw in range(draws):
         first = APART * draw
@@ -73,24 +73,11 @@ def keep_promises(
             rows = [row.of((np.arange(len(row.scores)) % 2 == 0) == first_frame) for row in rows]
             deferred = [flagged(row.scores, calibration.threshold(h, q)).mean() for h, row in zip(tested, rows, strict=True)]
             covered = [(row.errors <= bound(row.scores, h, coverage)).mean() for h, row in zip(tested, rows, strict=True)]
-            ranks = np.stack([calibration.ranks(h, row.scores) for h, row in zip(tested, rows, strict=True)])
-            parts.append((deferred, covered, alarm_rate(calibration, ranks, rng)))
+            scores = {h: row.scores for h, row in zip(tested, rows, strict=True)}
+            parts.append((deferred, covered, alarm_rate(calibration, scores, WINDOWS, draw)))
         found.append(tuple(np.array(each) for each in zip(*parts, strict=True)))
         tell(draw + 1)
     return Promises(tuple(tested), trajectories, *(np.stack(each) for each in zip(*found, strict=True)))
-
-
-def alarm_rate(calibration: Calibration, ranks: np.ndarray, rng: np.random.Generator) -> float:
-    """The share of windows that raise the alarm; each window holds one answer per trajectory, at a random horizon.
-
-    `ranks` (horizons, trajectories, groups).
-    """
-    horizons, count, _ = ranks.shape
-    alarms = []
-    for _ in range(WINDOWS):
-        some = rng.choice(count, min(WINDOW, count), replace=False)
-        alarms.append(calibration.drift_p_value(ranks[rng.integers(horizons, size=len(some)), some]) < FALSE_ALARMS)
-    return float(np.mean(alarms))
 
 
 def band(share: float, calibrating: int, testing: int) -> tuple[float, float]:

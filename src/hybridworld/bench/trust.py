@@ -6,15 +6,15 @@ Thresholds come from validation data. Test pairs judge, and choose nothing; the 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from hybridworld.bench.alarm import alarm_rate
 from hybridworld.bench.metrics import Interval, auroc_interval, cut_interval, cut_matched, cut_random, error_left, frozen_cut
 from hybridworld.data.dataset import Dataset, Split
 from hybridworld.data.pairs import Batch, Pairs
-from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
+from hybridworld.deploy.gate import FALSE_ALARMS
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
@@ -22,69 +22,13 @@ from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import validation_pairs
 from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibration import Calibration, flagged
-from hybridworld.trust.disagreement import Combined, Ensemble, GradientMagnitude, ManySplits, RandomAugmentation, Symmetric
-from hybridworld.trust.fitted import ErrorHead, LocalConformal
 from hybridworld.trust.judge import Judged, judge
-from hybridworld.trust.novelty import DensityGuard, InputAmplitude
-from hybridworld.trust.physical import ConservationResidual, Richardson
-from hybridworld.trust.signal import TrustSignal
+from hybridworld.trust.registry import find_signal, signals_for
+from hybridworld.trust.signal import Ingredients, TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
 
 SPLITS_OF_DATA, WINDOWS = 20, 500
 ENDS: dict[str, Callable[..., Any]] = {"lowest": np.min, "mean": np.mean, "highest": np.max}
-
-
-# The signals.
-
-
-def signal_makers(
-    surrogate: Surrogate,
-    environment: Environment | None,
-    others: Callable[[], Sequence[Surrogate]],
-    training: Callable[[], Pairs],
-    validation: Callable[[], Mapping[int, Batch]],
-    head_steps: int = 2_000,
-    head_seconds: float = np.inf,
-) -> dict[str, Callable[[], TrustSignal]]:
-    """Name -> how to make it, for every signal that applies to such states. Fitted ones are fitted when made, and once.
-
-    `others` are the further members of an ensemble, `training` the pairs that the error head and the density guard learn from.
-    The error head trains until it stops improving, but no longer than `head_steps` and `head_seconds`.
-    """
-    unit, spec = surrogate.std, surrogate.spec
-    makers: list[tuple[str, Callable[[], TrustSignal]]] = [
-        (StepDoubling.name, lambda: StepDoubling(surrogate, unit)),
-        (ManySplits.name, lambda: ManySplits(surrogate, unit)),
-    ]
-    if environment is not None and any(not each.is_identity for each in environment.symmetries):
-
-        def symmetric() -> TrustSignal:
-            return Symmetric(surrogate, unit, spec, environment.symmetries)
-
-        makers += [
-            (Symmetric.name, symmetric),
-            (f"{StepDoubling.name} + {Symmetric.name}", lambda: Combined(StepDoubling(surrogate, unit), symmetric())),
-            (f"{ManySplits.name} + {Symmetric.name}", lambda: Combined(ManySplits(surrogate, unit), symmetric())),
-        ]
-    makers.append((RandomAugmentation.name, lambda: RandomAugmentation(surrogate, unit)))
-    if spec.grid:
-        makers.append((GradientMagnitude.name, lambda: GradientMagnitude(surrogate, unit, spec)))
-    makers += [
-        (Ensemble.name, lambda: Ensemble([surrogate, *others()], unit)),
-        (ErrorHead.name, lambda: ErrorHead(surrogate).fit(training(), head_steps, seconds=head_seconds)),
-        (LocalConformal.name, lambda: LocalConformal(surrogate, validation())),
-        (InputAmplitude.name, lambda: InputAmplitude(surrogate)),
-    ]
-    if hasattr(surrogate.backbone, "last"):
-        makers.append((DensityGuard.name, lambda: DensityGuard(surrogate, training())))
-    if environment is not None:
-        sample = environment.initial("val", 0)
-        for quantity in environment.conserved(sample.state[None], sample.params[None]):
-            makers.append((f"{quantity} residual", partial(ConservationResidual, surrogate, environment, quantity)))
-        if environment.halved_step() is not None:
-            for variant in ("fixed-order", "geometric-mean"):
-                makers.append((f"Richardson, {variant}", partial(Richardson, surrogate, unit, environment, variant)))
-    return {name: cache(make) for name, make in makers}
 
 
 # The whole measurement.
@@ -102,10 +46,12 @@ def measure_trust(
     calibration: Calibration | None = None,
     head_steps: int = 2_000,
     head_seconds: float = np.inf,
+    signal: str = StepDoubling.name,
 ) -> dict[str, Any]:
     """All tables as plain data, about the first of the surrogates; the others are members of its ensemble.
 
-    Thresholds are those of `calibration`, which a model's file holds; without it, those of the dataset's `val`.
+    The gate, the bounds and the alarm are those of `signal`, and thresholds those of its `calibration`, which a model's file
+    holds; without it, those of the dataset's `val`.
     `head_steps` and `head_seconds` limit the training of the error head: give those of the surrogate's own training.
     """
     surrogate, splits = surrogates[0], [split for split in dataset.splits if split not in ("train", "val")]
@@ -113,19 +59,20 @@ def measure_trust(
         raise InvalidInput(f"The dataset has no split 'test' to judge with: there is {', '.join(dataset.splits)}.")
     validation = validation_pairs(dataset.source("val"), horizons, count, seed=1)
     size = 4 if surrogate.spec.grid else 128
-    makers = signal_makers(
+    given = Ingredients(
         surrogate,
         environment,
-        lambda: surrogates[1:],
-        lambda: Pairs(dataset.source("train"), size, 1, horizons),
+        (lambda: surrogates[1:]) if len(surrogates) > 1 else None,
+        (lambda: Pairs(dataset.source("train"), size, 1, horizons)) if "train" in dataset.splits else None,
         lambda: validation,
         head_steps,
         head_seconds,
     )
-    signals = [make() for name, make in makers.items() if name != Ensemble.name or len(surrogates) > 1]
-    doubling = signals[0].name
+    chosen = find_signal(signal, given)
+    makers = signals_for(given)
+    signals = [chosen, *(make() for name, make in makers.items() if name != chosen.name)]
     if calibration is None:
-        known = {float(h): judge(surrogate, signals[0], batch) for h, batch in validation.items()}
+        known = {float(h): judge(surrogate, chosen, batch) for h, batch in validation.items()}
         calibration = Calibration({h: np.sort(each.scores) for h, each in known.items()})
     cells: dict[str, dict[int, Cell]] = {}
     for split in splits:
@@ -133,11 +80,13 @@ def measure_trust(
         for horizon, batch in validation_pairs(source, horizons, count, seed=0).items():
             tell(f"{split}, h = {horizon}", sum(map(len, cells.values())), len(splits) * len(horizons))
             cells[split][horizon] = judge_cell(surrogate, signals, source, batch)
-    covered = coverages(cells["test"], doubling, coverage)
+    covered = coverages(cells["test"], chosen.name, coverage)
     price = {}
     if environment is not None:
-        price = overhead(HybridModel(surrogate, calibration, environment.solve), validation[horizons[-1]], horizons[-1])
+        gated = HybridModel(surrogate, calibration, environment.solve, signal=chosen)
+        price = overhead(gated, validation[horizons[-1]], horizons[-1])
     return {
+        "signal": chosen.name,
         "pairs": count,
         "trajectories": {split: min(count, dataset.count(split)) for split in ("val", *splits)},
         "calibrated_by": calibration.size,
@@ -150,7 +99,7 @@ def measure_trust(
             if row[horizons[0]].kinds is not None
         },
         "mode2": {
-            split: {h: mode2_of(cell, doubling, calibration.threshold(h, q), q) for h, cell in row.items()}
+            split: {h: mode2_of(cell, chosen.name, calibration.threshold(h, q), q) for h, cell in row.items()}
             for split, row in cells.items()
         },
         "bounds": {
@@ -158,9 +107,9 @@ def measure_trust(
             "by_horizon": {name: pick(covered, axis=0).tolist() for name, pick in ENDS.items()},
             "all": {name: float(pick(covered.mean(axis=1))) for name, pick in ENDS.items()},
         },
-        "alarms": {"half against half": false_alarm_rate(cells["test"], doubling)}
+        "alarms": {"half against half": false_alarm_rate(cells["test"], chosen.name)}
         | {
-            split: alarm_rate(calibration, {h: cell.judged[doubling].scores for h, cell in row.items()})
+            split: alarm_rate(calibration, {h: cell.one_per_trajectory(chosen.name) for h, cell in row.items()}, WINDOWS)
             for split, row in cells.items()
         },
         "overhead": price,
@@ -178,6 +127,10 @@ class Cell:
     groups: np.ndarray
     kinds: np.ndarray | None = None
     """The kind of initial state of each pair; None where there is one kind, or the data do not tell."""
+
+    def one_per_trajectory(self, name: str) -> np.ndarray:
+        """The score of the first answer of each trajectory."""
+        return self.judged[name].scores[np.unique(self.groups, return_index=True)[1]]
 
     def aurocs(self, within_kinds: bool = False) -> dict[str, Interval]:
         """How well each signal picks out the worst quarter: of all answers, or of those of each kind, averaged over kinds."""
@@ -232,27 +185,16 @@ def coverages(cells: Mapping[int, Cell], name: str, coverage: float = 0.9, seed:
     return found
 
 
-def alarm_rate(
-    calibration: Calibration, scores: Mapping[int, np.ndarray], seed: int = 0, false_alarms: float = FALSE_ALARMS
-) -> float:
-    """The share of windows of mixed horizons that raise the alarm of `deploy.gate`, each answer drawn once per window."""
-    rng = np.random.default_rng(seed)
-    ranks = np.concatenate([calibration.ranks(h, each) for h, each in scores.items()])
-    windows = (rng.choice(ranks, WINDOW, replace=False) for _ in range(WINDOWS))
-    alarms = [calibration.drift_p_value(window) < false_alarms for window in windows]
-    return float(np.mean(alarms))
-
-
 def false_alarm_rate(cells: Mapping[int, Cell], name: str, seed: int = 0, false_alarms: float = FALSE_ALARMS) -> float:
     """On data like the validation data: over random splits, one half of the trajectories calibrates and the rest is watched."""
     rng = np.random.default_rng(seed)
-    count = int(max(cell.groups.max() for cell in cells.values())) + 1
+    scores = {h: cell.one_per_trajectory(name) for h, cell in cells.items()}
+    count = len(next(iter(scores.values())))
     rates = []
     for split in range(SPLITS_OF_DATA):
-        calibrating = rng.permutation(count) < count // 2
-        scores = {h: (cell.judged[name].scores, calibrating[cell.groups]) for h, cell in cells.items()}
-        known = Calibration({h: np.sort(values[half]) for h, (values, half) in scores.items()})
-        rates.append(alarm_rate(known, {h: values[~half] for h, (values, half) in scores.items()}, split, false_alarms))
+        half = rng.permutation(count) < count // 2
+        known = Calibration({h: np.sort(each[half]) for h, each in scores.items()})
+        rates.append(alarm_rate(known, {h: each[~half] for h, each in scores.items()}, WINDOWS, split, false_alarms))
     return float(np.mean(rates))
 
 

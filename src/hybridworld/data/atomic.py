@@ -32,6 +32,16 @@ def move_into_place(aside: Path, path: Path) -> None:
         os.close(directory)
 
 
+def make_folder(path: Path) -> Path:
+    """The folder, with all above it, made if it is not there yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = "there is a file in its place" if isinstance(error, FileExistsError) else error.strerror or error
+        raise InvalidInput(f"The folder {path} cannot be made ({why}): name another one.") from error
+    return path
+
+
 @contextmanager
 def only_one_in(root: Path, who: str) -> Iterator[None]:
     """Keep others of its kind out of a directory; the lock dies with its process."""

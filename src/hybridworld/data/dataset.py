@@ -14,6 +14,7 @@ import numpy as np
 from hybridworld.data.evidence import Recorded
 from hybridworld.data.pairs import Block
 from hybridworld.data.plan import FOLDERS
+from hybridworld.data.verified import Verified
 from hybridworld.data.well_file import WellFile
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.spec import REGIMES, SPLITS, StateSpec
@@ -28,14 +29,15 @@ class Dataset:
     """All splits below `root`, which must agree in fields, grid and frames."""
 
     def __init__(self, root: Path | str) -> None:
-        files = {split: [WellFile(path) for path in paths] for split, paths in _paths(Path(root)).items()}
+        verified = Verified(Path(root))
+        files = {split: [_opened(path, verified) for path in paths] for split, paths in _paths(Path(root)).items()}
         every = [file for group in files.values() for file in group]
         for file in every[1:]:
             file.check_like(every[0])
         known = [file for split, group in files.items() if REGIMES.get(split, "id") == "id" for file in group] or every
         self.spec = _with_observed_ranges(every[0].spec, np.concatenate([file.params for file in known]))
         self.ignored, self.identity = every[0].ignored, every[0].identity
-        self._splits = {split: Split(self.spec, group) for split, group in files.items()}
+        self._splits = {split: Split(self.spec, group, verified) for split, group in files.items()}
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -77,9 +79,9 @@ class Dataset:
 class Split:
     """The trajectories of one split: a `TrajectorySource` all of whose trajectories are at hand at any time."""
 
-    def __init__(self, spec: StateSpec, files: list["WellFile"]) -> None:
+    def __init__(self, spec: StateSpec, files: list["WellFile"], verified: Verified) -> None:
         self.spec, self.frames = spec, spec.frames
-        self._files = files
+        self._files, self._verified = files, verified
         self._ends = np.cumsum([file.count for file in files])
         self._params = np.concatenate([file.params for file in files])
         self._whole: np.ndarray | None = None
@@ -133,6 +135,7 @@ class Split:
     def _fill(self, out: np.ndarray, trajectory: int, frame: int | slice) -> None:
         number = int(np.searchsorted(self._ends, trajectory, side="right"))
         file = self._files[number]
+        self._verified.check(file.path)
         file.fill(out, trajectory - int(self._ends[number]) + file.count, frame)
 
     def _in_memory(self) -> np.ndarray:
@@ -144,6 +147,15 @@ class Split:
                     self._fill(states, trajectory, slice(None))
                 self._whole = whole
         return self._whole
+
+
+def _opened(path: Path, verified: Verified) -> WellFile:
+    """The file with its header read; where that fails, a damaged shard is called so."""
+    try:
+        return WellFile(path)
+    except InvalidInput:
+        verified.check(path)
+        raise
 
 
 def _paths(root: Path) -> dict[str, list[Path]]:

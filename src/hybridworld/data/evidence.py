@@ -8,8 +8,9 @@ Each trajectory gives one pair per horizon, so the number of pairs at a horizon 
 behind it.
 """
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import count as count_from
 from itertools import islice
@@ -19,6 +20,7 @@ import numpy as np
 from hybridworld.data.pairs import Batch, Block, Evidence, TrajectorySource
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment, Sample
+from hybridworld.physics.spec import StateSpec
 
 CALIBRATING = 1_000_000
 """The first trajectory of `val` that calibrates; a dataset never reaches it, so none of these has chosen an epoch."""
@@ -63,6 +65,59 @@ class Supplied:
         drawn = list(islice(samples_in_share(self.environment, "val"), count))
         yield from recorded_blocks(self.source, [number for number, _ in drawn if number < at_hand])
         yield from solved_blocks(self.environment, (sample for number, sample in drawn if number >= at_hand))
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The same evidence; `tell` hears how many trajectories have come, beginning with 0."""
+
+    evidence: Evidence
+    tell: Callable[[int], None]
+
+    def blocks(self, count: int) -> Iterator[Block]:
+        done = 0
+        self.tell(done)
+        for block in self.evidence.blocks(count):
+            done += len(block.states)
+            self.tell(done)
+            yield block
+
+
+@dataclass(frozen=True)
+class Until:
+    """The same evidence as far as time allows: no block begins after `deadline` (of time.monotonic), but `fewest` are there."""
+
+    evidence: Evidence
+    deadline: float
+    fewest: int
+
+    def blocks(self, count: int) -> Iterator[Block]:
+        done = 0
+        for block in self.evidence.blocks(count):
+            yield block
+            done += len(block.states)
+            if done >= self.fewest and time.monotonic() >= self.deadline:
+                return
+
+
+class Held:
+    """Trajectories in memory as a `TrajectorySource`."""
+
+    def __init__(self, spec: StateSpec, blocks: Sequence[Block]) -> None:
+        self.spec, self.frames = spec, spec.frames
+        self._params, self._states = (np.concatenate([getattr(each, part) for each in blocks]) for part in ("params", "states"))
+
+    def window(self, drawn: int) -> range:
+        return range(len(self._states))
+
+    def params(self, trajectories: np.ndarray) -> np.ndarray:
+        return self._params[trajectories]
+
+    def read(self, trajectories: np.ndarray, frames: np.ndarray) -> np.ndarray:
+        return self._states[trajectories, :, frames]
+
+    def blocks(self, count: int) -> Iterator[Block]:
+        return recorded_blocks(self, range(len(self._states))[:count])
 
 
 def samples_in_share(environment: Environment, split: str, first: int = 0) -> Iterator[tuple[int, Sample]]:

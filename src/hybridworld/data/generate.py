@@ -8,7 +8,6 @@ import errno
 import hashlib
 import mmap
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -19,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridworld.data.atomic import move_into_place, only_one_in, write_atomically
+from hybridworld.data.atomic import make_folder, move_into_place, only_one_in, write_atomically
 from hybridworld.data.manifest import Manifest
 from hybridworld.data.moments import moments, stats_yaml
 from hybridworld.data.plan import Plan, Shard
+from hybridworld.data.room import check_disk
 from hybridworld.data.well import file_image
-from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.errors import HybridWorldError
 from hybridworld.physics.environment import Environment, Sample, room_for
 from hybridworld.physics.threads import thread_limit
 
@@ -51,7 +51,6 @@ def generate(
 ) -> Manifest:
     """Make what the plan has and the directory lacks. `report` hears of each shard, also of those found done."""
     check_room(plan, root)
-    root.mkdir(parents=True, exist_ok=True)
     with only_one_in(root, "generator"):
         manifest = Manifest.load(root) or Manifest.of(plan)
         manifest.check_fits(plan, root)
@@ -93,17 +92,11 @@ def clear_asides(root: Path) -> None:
 
 
 def check_room(plan: Plan, root: Path) -> None:
-    """Raise if the disk cannot hold what the plan has and the directory lacks."""
+    """Make the folder; raise if its disk cannot hold what the plan has and the folder lacks."""
     manifest = Manifest.load(root)
     here = sum(entry["bytes"] for entry in manifest.shards.values()) if manifest else 0
-    needed = int(SPARE * plan.nbytes) - here
-    existing = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
-    free = shutil.disk_usage(existing).free
-    if needed > free:
-        raise InvalidInput(
-            f"The dataset needs {needed / 1e9:.1f} GB more, and the disk of {root} has {free / 1e9:.1f} GB free: "
-            "ask for fewer trajectories, for float16, or for another disk."
-        )
+    instead = "ask for fewer trajectories, for float16, or for another disk"
+    check_disk(SPARE * plan.nbytes - here, make_folder(root), "The dataset", instead)
 
 
 def estimate_seconds(plan: Plan, workers: int) -> float:
@@ -222,7 +215,7 @@ def _on_threads(plan: Plan, root: Path, todo: list[Shard], workers: int) -> Iter
             if stop.is_set():
                 return None
             image, entry = make_shard(plan.environment, shard, plan.dtype)
-        return seal(root, shard, image.data, entry)
+        return None if stop.is_set() else seal(root, shard, image.data, entry)
 
     waiting = iter(todo)
     pending: set[Future] = set()

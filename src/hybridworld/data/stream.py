@@ -16,6 +16,7 @@ from hybridworld.data.evidence import VECTORS, Solved
 from hybridworld.data.pairs import Block
 from hybridworld.errors import HybridWorldError, InvalidInput, SolverFailure
 from hybridworld.physics.environment import Environment
+from hybridworld.physics.spec import StateSpec
 from hybridworld.physics.threads import thread_limit
 
 AHEAD = 2
@@ -23,6 +24,14 @@ AHEAD = 2
 
 MEMORY = 10**9
 """Bytes that the window takes at most, unless that would be fewer than four blocks; it has no more than 32."""
+
+PAIRS = 64
+"""Pairs that a trajectory serves, unless it is said how many."""
+
+
+def default_buffer(spec: StateSpec, block: int = 1) -> int:
+    """Blocks of so many trajectories in the window."""
+    return int(np.clip(MEMORY // (4 * block * spec.frames * int(np.prod(spec.shape))), 4, 32))
 
 
 class Stream:
@@ -38,7 +47,7 @@ class Stream:
         environment: Environment,
         split: str = "train",
         buffer: int | None = None,
-        pairs_per_trajectory: int = 64,
+        pairs_per_trajectory: int = PAIRS,
         threads: int = 1,
         block: int | None = None,
     ) -> None:
@@ -46,8 +55,7 @@ class Stream:
         self.frames = self.spec.frames
         self.spec.regime(split)
         block = (1 if self.spec.grid else VECTORS) if block is None else block
-        if buffer is None:
-            buffer = int(np.clip(MEMORY // (4 * block * self.frames * int(np.prod(self.spec.shape))), 4, 32))
+        buffer = default_buffer(self.spec, block) if buffer is None else buffer
         for name, value in {
             "buffer": buffer,
             "number of pairs per trajectory": pairs_per_trajectory,

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import product
 from math import floor, log10, prod
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import h5py
@@ -45,31 +46,38 @@ class WellFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            self.changed = path.stat().st_mtime_ns
-            file = h5py.File(path)
-        except OSError as error:
-            raise InvalidInput(f"{path} cannot be read as HDF5: {error}.") from error
-        with file:
-            fields = [(rank, name) for rank in range(3) for name in _names(_member(file, f"t{rank}_fields"), "field_names")]
-            moving = [each for each in fields if _attribute(_field(file, *each), "time_varying")]
-            scalars = _names(_member(file, "scalars"), "field_names")
-            constant = [name for name in scalars if not _attribute(_member(file, f"scalars/{name}"), "time_varying")]
-            self.ignored = (
-                *(name for rank, name in fields if (rank, name) not in moving),
-                *(name for name in scalars if name not in constant),
-            )
-            self.count = int(_attribute(file, "n_trajectories"))
-            if self.count < 1:
-                raise InvalidInput(f"{path} holds no trajectory: n_trajectories is {self.count}.")
-            self.spec = _spec(file, moving, constant)
-            self.identity: dict[str, Any] = json.loads(file.attrs.get(IDENTITY, "{}"))
-            self.params = _params(file, self.spec, self.count)
-            self._stored = [_stored(file, self.spec, self.count, *each) for each in moving]
-            channels = self.spec.channels
-            filled = [channel for each in self._stored for channel in channels[each.channels]]
-            if len(set(filled)) < len(filled) or set(filled) != set(channels):
-                raise InvalidInput(f"{path}: its fields do not fill each of the channels {', '.join(channels)} once.")
+        self.changed = path.stat().st_mtime_ns if path.exists() else 0
+        with opened(path) as file:
+            try:
+                self._read_header(file)
+            except InvalidInput:
+                raise
+            except Exception as error:  # HDF5 has many words for a damaged file
+                raise InvalidInput(
+                    f"{path} is damaged, or not in The Well's layout ({type(error).__name__}: {shorten(str(error), 200)})."
+                ) from error
+
+    def _read_header(self, file: h5py.File) -> None:
+        path = self.path
+        fields = [(rank, name) for rank in range(3) for name in _names(_member(file, f"t{rank}_fields"), "field_names")]
+        moving = [each for each in fields if _attribute(_field(file, *each), "time_varying")]
+        scalars = _names(_member(file, "scalars"), "field_names")
+        constant = [name for name in scalars if not _attribute(_member(file, f"scalars/{name}"), "time_varying")]
+        self.ignored = (
+            *(name for rank, name in fields if (rank, name) not in moving),
+            *(name for name in scalars if name not in constant),
+        )
+        self.count = int(_attribute(file, "n_trajectories"))
+        if self.count < 1:
+            raise InvalidInput(f"{path} holds no trajectory: n_trajectories is {self.count}.")
+        self.spec = _spec(file, moving, constant)
+        self.identity: dict[str, Any] = json.loads(file.attrs.get(IDENTITY, "{}"))
+        self.params = _params(file, self.spec, self.count)
+        self._stored = [_stored(file, self.spec, self.count, *each) for each in moving]
+        channels = self.spec.channels
+        filled = [channel for each in self._stored for channel in channels[each.channels]]
+        if len(set(filled)) < len(filled) or set(filled) != set(channels):
+            raise InvalidInput(f"{path}: its fields do not fill each of the channels {', '.join(channels)} once.")
 
     def check_like(self, other: "WellFile") -> None:
         """Raise where this file does not continue the other."""
@@ -114,6 +122,18 @@ class WellFile:
         if each.offset is None:
             return _opened(self.path, self.changed, os.getpid())[each.name]
         return np.ndarray(each.shape, each.dtype, _mapped(self.path, self.changed), each.offset)
+
+
+def opened(path: Path) -> h5py.File:
+    """The HDF5 file at that place; where there is none, one sentence says so."""
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}.")
+    try:
+        return h5py.File(path)
+    except OSError as error:
+        if isinstance(error, PermissionError):
+            raise InvalidInput(f"{path} may not be read: permission denied.") from error
+        raise InvalidInput(f"{path} cannot be read as HDF5: it is damaged, or another kind of file.") from error
 
 
 @lru_cache(OPEN_FILES)  # a map takes a file descriptor, and those are few

@@ -1,6 +1,6 @@
 """A gate that lives: mode 2 over time, with its own health in view.
 
-    deferral    what share was handed to the solver, beside the 1 - q that was asked for
+    deferral    what share was handed to the solver, beside the 1 - q that was asked for, or that a tolerance costs
     drift       do recent scores still look like the validation scores? (a Kolmogorov-Smirnov test per window, `trust.drift`)
     audits      a small random share of the accepted answers is solved anyway: an unbiased estimate of their error
     adaptive    optional: the threshold follows recent scores, so that the deferral stays 1 - q under drift
@@ -10,11 +10,15 @@ Scores of different horizons are compared by their rank among the validation sco
 
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from hybridworld.deploy.hybrid import Forecast, HybridModel
+from hybridworld.deploy.forecast import Forecast, by_horizon, merged
+from hybridworld.deploy.hybrid import KEEP, HybridModel, checked_horizon
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import as_array, checked_params, checked_states, number, shown, whole
+from hybridworld.trust.bounds import COVERAGE
 
 WINDOW, FALSE_ALARMS = 500, 0.001
 """Answers per test of drift, and the share of tests that may fire without any."""
@@ -37,6 +41,7 @@ class Health:
     answers: int
     deferral: float
     expected_deferral: float
+    """1 - q; with a tolerance, the share of the validation answers at the horizons asked for that no bound promises."""
     drifts: tuple[Drift, ...]
     audits: int
     error: float
@@ -45,6 +50,10 @@ class Health:
     """Standard error of that estimate."""
     coverage: float
     """Share of audited answers whose error was below its bound (nan without bounds)."""
+    exceeding: float = float("nan")
+    """With a tolerance: the share of all answers above it, estimated from the audits; promised is at most 1 - coverage."""
+    exceeding_accepted: float = float("nan")
+    """The same among the accepted answers."""
 
     @property
     def alarm(self) -> bool:
@@ -53,48 +62,93 @@ class Health:
 
 
 class Gate:
-    """Answers with `model` in mode 2 and watches. `false_alarms` is the rate per window on data like the validation data."""
+    """Answers with `model` in mode 2 and watches. `false_alarms` is the rate per window on data like the validation data.
+
+    What goes to the solver is decided by the keep fraction q (0.75 unless said), or by a `tolerance` that the error bounds of
+    that `coverage` must promise: see `HybridModel.predict`.
+    """
 
     def __init__(
         self,
         model: HybridModel,
-        q: float = 0.75,
+        q: float | None = None,
         window: int = WINDOW,
         false_alarms: float = FALSE_ALARMS,
         adaptive: bool = False,
         audit: float = 0.0,
-        coverage: float = 0.9,
+        coverage: float | None = None,
         seed: int = 0,
+        tolerance: float | None = None,
     ) -> None:
+        if not isinstance(model, HybridModel):
+            raise InvalidInput(f"The model of a gate is {shown(model)}: give a loaded one, as hw.load('ball3d').")
         if model.calibration is None:
             raise InvalidInput(f"The model of {model.spec.name} has no validation scores: run `hybridworld calibrate`.")
-        for name, value in {"audit share": audit, "false alarm rate": false_alarms, "coverage": coverage, "q": q}.items():
-            if not 0 <= value <= 1:
-                raise InvalidInput(f"The {name} is {value:g}: it must be from 0 to 1.")
-        if window < 20:
+        keep = KEEP if q is None else q
+        promised = COVERAGE if coverage is None else coverage
+        for name, value in {"audit share": audit, "false alarm rate": false_alarms, "coverage": promised, "q": keep}.items():
+            if not 0 <= (found := number(f"The {name}", value)) <= 1:
+                raise InvalidInput(f"The {name} is {found:g}: it must be from 0 to 1.")
+        if whole("The window", window) < 20:
             raise InvalidInput(f"The window is {window} answers: a test needs at least 20.")
-        if model.bound is not None:
+        if tolerance is not None:
+            if q is not None or adaptive:
+                raise InvalidInput("A tolerance decides by itself what goes to the solver: it excludes q and adaptive=True.")
+            model.delivers(max(model.calibration.scores), tolerance, promised)  # raises where there are no bounds
+        if model.bound is not None and coverage is not None:
             model.bound.check(coverage)
-        self.model, self.q = model, q
+        self.model, self.q, self.tolerance = model, keep, tolerance
         self._calibration, self._adaptive, self._audit, self._coverage = model.calibration, adaptive, audit, coverage
         self._window, self._false_alarms = window, false_alarms
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(whole("The seed", seed))
         self._recent: dict[float, deque[float]] = defaultdict(lambda: deque(maxlen=window))  # horizon -> scores
+        self._shares: dict[float, float] = {}  # horizon -> share of these
         self._fresh: list[list[float]] = []  # ranks since the last test
         self._answers = self._deferred = 0
+        self._expected = 0.0  # with a tolerance: answers that the validation data let expect to be deferred
         self._drifts: list[Drift] = []
         self._errors: list[float] = []
         self._covered: list[bool] = []
 
-    def predict(self, state: np.ndarray, horizon: float, params: np.ndarray | None = None) -> Forecast:
+    def __repr__(self) -> str:
+        health = self.health
+        rule = f"q = {self.q:g}{', adaptive' * self._adaptive}" if self.tolerance is None else f"tolerance {self.tolerance:g}"
+        shares = f"{health.deferral:.1%}; expected {health.expected_deferral:.1%}"
+        told = [
+            f"{rule}; {health.answers:,} answers, {self._deferred:,} by the solver ({shares})",
+            f"{len(self._drifts)} windows tested for drift, {sum(each.alarm for each in self._drifts)} alarms",
+            f"{health.audits:,} audits" + (f", mean error {health.error:.3g}" if health.audits else ""),
+        ]
+        return f"<Gate of {self.model.spec.name}: {'; '.join(told)}>"
+
+    def predict(self, state: Any, horizon: Any, params: Any = None) -> Forecast:
         """As `HybridModel.predict` in mode 2; what is audited is answered by the solver as well."""
-        forecast = self.model.predict(state, horizon, params, 2, self.q, self._threshold)
+        if np.ndim(horizon) == 0:
+            return self._answered(state, horizon, params)
+        states, single = checked_states(self.model.spec, state)
+        rows = checked_params(self.model.spec, params, len(states))
+        horizons = np.atleast_1d(checked_horizon(horizon, 0 if single else len(states)))
+        parts = [(some, self._answered(states[some], each, rows[some])) for each, some in by_horizon(horizons)]
+        return replace(merged(parts, horizons), start=states, params=rows, model=self.model).like(state)
+
+    def _answered(self, given: Any, horizon: Any, params: Any) -> Forecast:
+        """At one horizon."""
+        state = as_array("The state", given)
+        if self.tolerance is None:
+            forecast = self.model.predict(state, horizon, params, 2, self.q, self._threshold)
+        else:
+            forecast = self.model.predict(state, horizon, params, 2, tolerance=self.tolerance, coverage=self._coverage)
+            self._expected += np.size(forecast.used_solver) * self._expected_share(horizon, self.tolerance)
         scores = self.observe(forecast)
+        if scores is None:
+            return forecast.like(given)
         single = np.ndim(forecast.used_solver) == 0
         chosen = ~np.atleast_1d(forecast.used_solver) & (self._rng.random(len(scores)) < self._audit)
         if not chosen.any():
-            return forecast
-        truth = self._solve_chosen(state, horizon, params, chosen, single)
+            return forecast.like(given)
+        assert forecast.start is not None and forecast.params is not None
+        states, rows = (each[None] if single else each for each in (forecast.start, forecast.params))
+        truth = self.model.solve(states[chosen], horizon, rows[chosen])
         answers = forecast.state[None] if single else forecast.state.copy()
         errors = self.model.errors(answers[chosen], truth)
         self._errors += errors.tolist()
@@ -103,33 +157,49 @@ class Gate:
             self._covered += (errors <= np.atleast_1d(bounds)[chosen]).tolist()
         answers[chosen] = truth
         used = np.atleast_1d(forecast.used_solver) | chosen
-        return replace(forecast, state=answers[0] if single else answers, used_solver=used[0] if single else used)
+        audited = replace(forecast, state=answers[0] if single else answers, used_solver=used[0] if single else used)
+        return audited.like(given)
 
-    def observe(self, forecast: Forecast) -> np.ndarray:
-        """Count an answer of mode 2, made here or elsewhere; returns its scores (batch,)."""
-        asked = forecast.links[0] if forecast.links else forecast  # later links start from answers, not from what was asked
-        assert asked.score is not None
-        scores = np.atleast_1d(asked.score)
-        self._answers += len(scores)
+    def observe(self, forecast: Forecast) -> np.ndarray | None:
+        """Count an answer of mode 2, made here or elsewhere; returns its scores (batch,), None where nothing was judged."""
+        self._answers += np.size(forecast.used_solver)
         self._deferred += int(np.sum(forecast.used_solver))
-        self._recent[asked.horizon].extend(scores.tolist())
-        self._watch(self._calibration.ranks(asked.horizon, scores))
+        asked = forecast.links[0] if forecast.links else forecast  # later links start from answers, not from what was asked
+        if asked.score is None:
+            return None
+        scores = np.atleast_1d(as_array("score", asked.score))
+        for horizon, some in by_horizon(np.broadcast_to(asked.horizon, len(scores))):
+            self._recent[horizon].extend(scores[some].tolist())
+            self._watch(self._calibration.ranks(horizon, scores[some]))
         return scores
 
     @property
     def health(self) -> Health:
         """A look at it all."""
         count, errors = len(self._errors), np.array(self._errors)
+        deferral, expected, exceeding = self._deferred / max(self._answers, 1), 1 - self.q, float("nan")
+        if self.tolerance is not None:
+            expected = self._expected / max(self._answers, 1)
+            exceeding = float(np.mean(errors > self.tolerance)) if count else exceeding
         return Health(
             self._answers,
-            self._deferred / max(self._answers, 1),
-            1 - self.q,
+            deferral,
+            expected,
             tuple(self._drifts),
             count,
             float(errors.mean()) if count else float("nan"),
             float(errors.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan"),
             float(np.mean(self._covered)) if self._covered else float("nan"),
+            (1 - deferral) * exceeding,
+            exceeding,
         )
+
+    def _expected_share(self, horizon: float, tolerance: float) -> float:
+        """Share of the answers at that horizon that no bound is expected to promise."""
+        if horizon not in self._shares:
+            found = self.model.delivers(horizon, tolerance, self._coverage)
+            self._shares[horizon] = 1.0 if found is None else found.deferred
+        return self._shares[horizon]
 
     def _threshold(self, horizon: float) -> float:
         """Frozen, or such that a share q of the recent answers would have been kept."""
@@ -145,12 +215,3 @@ class Gate:
             window, self._fresh = self._fresh[: self._window], self._fresh[self._window :]
             p_value = self._calibration.drift_p_value(np.array(window))
             self._drifts.append(Drift(self._answers - len(self._fresh), p_value, p_value < self._false_alarms))
-
-    def _solve_chosen(
-        self, state: np.ndarray, horizon: float, params: np.ndarray | None, chosen: np.ndarray, single: bool
-    ) -> np.ndarray:
-        states = np.asarray(state)[None] if single else np.asarray(state)
-        rows = None if params is None else np.asarray(params)
-        if rows is not None and rows.ndim == 2:
-            rows = rows[chosen]
-        return self.model.solve(states[chosen], horizon, rows)

@@ -1,32 +1,40 @@
 """A surrogate that knows when to ask: (state, horizon, params) -> Forecast.
 
 mode 1    the surrogate alone: one forward pass
-mode 2    the surrogate and its error map; trajectories whose score exceeds τ(horizon, q) go to the reference solver
+mode 2    the surrogate and its error map; trajectories whose score exceeds τ(horizon, q) go to the reference solver,
+          or, where a tolerance is given, those whose error bound exceeds it
 
 Up to the longest horizon that training has seen, an answer is one forecast. Beyond it, it is a chain of forecasts.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, joined, like, merged
 from hybridworld.errors import InvalidInput, SolverFailure
-from hybridworld.physics.environment import Environment, checked_params, checked_states
+from hybridworld.physics.arguments import as_array, as_number, checked_params, checked_states, number, shown, whole
+from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.horizons import chain_of
+from hybridworld.surrogate.bundle import Bundle, save_bundle
+from hybridworld.surrogate.horizons import chain_of, composed, listed
 from hybridworld.surrogate.surrogate import Surrogate
-from hybridworld.trust.bounds import ErrorBound
-from hybridworld.trust.calibration import Calibration, flagged
+from hybridworld.trust.bounds import COVERAGE, ErrorBound
+from hybridworld.trust.calibration import Calibration, check_keep_fraction, flagged
 from hybridworld.trust.signal import Estimate, TrustSignal, distance
 from hybridworld.trust.step_doubling import StepDoubling
+from hybridworld.trust.tolerance import Delivered, check_tolerance, expected
 
+KEEP = 0.75
+"""The keep fraction q where none is given."""
 CELLS = 2**17
 """Values per channel in one forward pass, about."""
 
@@ -38,32 +46,17 @@ Threshold = float | Callable[[float], float]
 """Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """An answer and what is known about it. For one state the arrays have no batch axis.
-
-    `state` is float32 in mode 1, as surrogates compute, and always float64 in mode 2, which holds the answers of surrogate and
-    solver exactly. Beyond the longest trained horizon the answer is a chain: `links` holds its parts, `used_solver` says if any
-    of them went to the solver, and `error_map` is the sum of the maps of those that did not.
-    """
-
-    state: np.ndarray  # (batch, channels, *grid)
-    used_solver: np.ndarray  # bool (batch,)
-    error_map: np.ndarray | None = None  # (batch, *grid), in deviations of the training data; none in mode 1
-    score: np.ndarray | None = None  # (batch,): the mean of the map
-    threshold: float | None = None  # a score above it was deferred; none for a chain, whose links have their own
-    seconds: dict[str, float] = field(default_factory=dict)  # `surrogate`; or `surrogate and error map`, `solver`
-    horizon: float = float("nan")
-    links: tuple["Forecast", ...] = ()
-    notes: tuple[str, ...] = ()
-    """What to know about this answer, in sentences: that it is a chain, or that no training has seen its horizon."""
+Judge = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
+"""Scores -> who is deferred, and the threshold if that decided."""
+Rule = Callable[[float], Judge]
+"""Horizon -> how answers are judged there."""
 
 
 class HybridModel:
     """A surrogate, its trust signal, its calibration, and the solver that it defers to.
 
     `trained` are the horizons that its training drew; without them, all whole ones up to the longest of the surrogate.
-    `system` is the physical system, where it is known: it makes states to begin with.
+    `system` is the physical system, where it is known: it makes states to begin with. `bundle` is what `save` writes.
     """
 
     def __init__(
@@ -76,73 +69,155 @@ class HybridModel:
         signal: TrustSignal | None = None,
         trained: Sequence[int] | None = None,
         system: Environment | None = None,
+        bundle: Bundle | None = None,
     ) -> None:
         self.surrogate, self.calibration, self._solve = surrogate.eval(), calibration, solve
-        self.system = system
-        self.bound, self.cell_bound = bound, cell_bound  # of a score, and of the cells of an error map
-        self.signal = signal or StepDoubling(surrogate, surrogate.std)
+        self.system, self._bundle = system, bundle
+        self.bound, self._cell_bound = bound, cell_bound  # of a score, and of the cells of an error map
+        self.signal = signal or StepDoubling(surrogate, surrogate.std, surrogate.answered)
         self.longest = float(surrogate.horizons.max())
         """The longest horizon that is answered in one pass."""
         self.trained = frozenset(range(1, int(self.longest) + 1) if trained is None else trained)
+        answered = surrogate.answered
+        self.judged = answered if answered is None or not self.signal.cost.parts else composed(answered)
+        """The horizons that have an error map, where these are not all."""
 
     @property
     def spec(self) -> StateSpec:
         """What its states mean."""
         return self.surrogate.spec
 
+    @property
+    def can_solve(self) -> bool:
+        """Is there a solver to ask?"""
+        return self._solve is not None
+
+    def __repr__(self) -> str:
+        return "\n  ".join(["<HybridModel", *self._described()]) + ">"
+
     def predict(
         self,
-        state: np.ndarray,
-        horizon: float,
-        params: np.ndarray | None = None,
+        state: Any,
+        horizon: Any,
+        params: Any = None,
         mode: int = 2,
-        q: float = 0.75,
+        q: float | None = None,
         threshold: Threshold | None = None,
+        tolerance: float | None = None,
+        coverage: float | None = None,
+        error_map: bool = False,
     ) -> Forecast:
-        """The state `horizon` frames later, for one state or a batch. `threshold` overrides the one that q stands for.
+        """The state `horizon` frames later, for one state or a batch, which may have one horizon per state.
+
+        `params` are numbers in the order of `spec.params`, or a mapping by name. Tensors are answered by tensors. States that
+        cannot exist are refused.
+
+        In mode 2 the solver answers what is above the threshold that q stands for (0.75 unless said), or above `threshold`.
+        With a `tolerance` instead (in deviations, mean over cells) it answers what is not bounded by it: of all answers at most
+        a share 1 - coverage (0.1 unless said) then exceeds it, on data like the validation data. `error_map` asks for the map
+        in mode 1 as well.
 
         A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """
-        if mode not in (1, 2):
-            raise InvalidInput(f"The mode is {mode}: choose 1 (the surrogate alone) or 2 (with the solver where needed).")
+        if self.system is not None:
+            self.system.checked(state)
+        return self.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map)
+
+    def onward(
+        self,
+        state: Any,
+        horizon: Any,
+        params: Any = None,
+        mode: int = 2,
+        q: float | None = None,
+        threshold: Threshold | None = None,
+        tolerance: float | None = None,
+        coverage: float | None = None,
+        error_map: bool = False,
+    ) -> Forecast:
+        """As `predict`, from the answer of a surrogate: whether such a state can exist is not asked before a solver is."""
+        if as_number(mode) not in (1, 2):
+            raise InvalidInput(
+                f"The mode is {shown(mode)}: choose 1 (the surrogate alone) or 2 (with the solver where needed)."
+            )
         states, single = checked_states(self.spec, state)
         if not len(states):
             raise InvalidInput(f"{self.spec.name}: there are no states; give at least 1.")
-        if not (np.isfinite(horizon) and horizon > 0):
-            raise InvalidInput(f"The horizon is {horizon:g} frames: it must be a positive number.")
-        if params is None and mode == 1 and not self.surrogate.config.params:
-            rows = np.zeros((len(states), len(self.spec.params)))  # nobody looks at them
+        horizons = checked_horizon(horizon, 0 if single else len(states))
+        blind = params is None and mode == 1 and not self.surrogate.config.params  # nobody looks at them
+        rows = np.zeros((len(states), len(self.spec.params))) if blind else checked_params(self.spec, params, len(states))
+        solve = self._solver(horizons) if mode == 2 else None  # before any work
+        rule = self._rule(mode, q, threshold, tolerance, coverage)
+        asked = (rule, solve, error_map or mode == 2, tolerance is not None)
+        if isinstance(horizons, float):
+            forecast = self._chain(states, horizons, rows, *asked)
         else:
-            rows = checked_params(self.spec, params, len(states))
-        solve = self._solver(horizon) if mode == 2 else None  # before any work
-        spans = chain_of(horizon, self.longest)
+            parts = [(some, self._chain(states[some], each, rows[some], *asked)) for each, some in by_horizon(horizons)]
+            forecast = merged(parts, horizons)
+        lost = int((~np.isfinite(forecast.state)).any(axis=tuple(range(1, forecast.state.ndim))).sum())
+        if lost:
+            note = f"{lost} of {len(states)} answers are not finite: the surrogate has none to give."
+            forecast = replace(forecast, notes=(*forecast.notes, note))
+        forecast = replace(forecast, start=states, params=None if blind else rows, model=self)
+        return (first_of(forecast) if single else forecast).like(state)
+
+    def _chain(
+        self,
+        states: np.ndarray,
+        horizon: float,
+        params: np.ndarray,
+        rule: Rule,
+        solve: Solve | None,
+        mapped: bool,
+        promised: bool,
+    ) -> Forecast:
+        """As many links as the horizon takes, each from the answer before it; what shall be promised and cannot, is solved."""
+        if solve is not None and promised and not self.bounded(horizon):
+            return self._solver_alone(states, horizon, params, solve)
+        spans = chain_of(horizon, self.longest, self.judged if mapped else self.surrogate.answered)
         parts: list[Forecast] = []
-        for number, span in enumerate(spans, 1):
-            with _naming(number, "the forecast"):
-                now = states if number == 1 else checked_states(self.spec, parts[-1].state)[0]
-                if solve is None:
-                    parts.append(self._surrogate_alone(now, span, rows))
+        for link, span in enumerate(spans, 1):
+            with _naming(link, "the forecast"):
+                now = states if link == 1 else checked_states(self.spec, parts[-1].state)[0]
+                if solve is not None:
+                    parts.append(self._gated(now, span, params, rule, solve))
                 else:
-                    parts.append(self._gated(now, span, rows, q, threshold, solve))
-        forecast = replace(_joined(parts, horizon), notes=tuple(self._notes(horizon, spans, mode)))
-        return _first(forecast) if single else forecast
+                    parts.append((self._mapped if mapped else self._surrogate_alone)(now, span, params))
+        return replace(joined(parts, horizon), notes=tuple(self._notes(horizon, spans, 1 if solve is None else 2)))
 
     def rollout(
         self,
-        state: np.ndarray,
+        state: Any,
         horizon: float,
         links: int,
-        params: np.ndarray | None = None,
+        params: Any = None,
         mode: int = 2,
-        q: float = 0.75,
+        q: float | None = None,
         threshold: Threshold | None = None,
+        tolerance: float | None = None,
+        coverage: float | None = None,
     ) -> Iterator[Forecast]:
-        """`links` predictions of `horizon` frames, each from the answer before it, with the gate at each link."""
-        for link in range(1, links + 1):
-            with _naming(link, "the rollout"):
-                forecast = self.predict(state, horizon, params, mode, q, threshold)
-            yield forecast
-            state = forecast.state
+        """`links` predictions of `horizon` frames, each from the answer before it, with the gate at each link.
+
+        A tolerance is that of each link, as if it began from the truth: errors add up along the chain.
+        """
+        numbers = range(1, whole("The number of links", links, 1) + 1)
+
+        def answers(state: Any) -> Iterator[Forecast]:
+            for link in numbers:
+                with _naming(link, "the rollout"):
+                    answer = self.predict if link == 1 else self.onward
+                    forecast = answer(state, horizon, params, mode, q, threshold, tolerance, coverage)
+                yield forecast
+                state = forecast.state
+
+        return answers(state)
+
+    def with_signal(self, signal: TrustSignal) -> Self:
+        """The same model with a map by another signal, for which nothing is calibrated: no thresholds, no bounds."""
+        other = copy(self)
+        other.signal, other.calibration, other.bound, other._cell_bound = signal, None, None, None
+        return other
 
     def through(self, call: Callable[[Any], Any], solve: Solve | None) -> Self:
         """The same model with `call(network)` in place of its networks and `solve` as its solver: a server routes both."""
@@ -150,16 +225,38 @@ class HybridModel:
         other.surrogate, other.signal, other._solve = call(self.surrogate), call(self.signal), solve
         return other
 
+    def _described(self) -> Iterator[str]:
+        """What it is about, what it learned from, what it reaches, and who helps it."""
+        config, network = self.surrogate.config, sum(weights.numel() for weights in self.surrogate.parameters())
+        seen = "sees state and parameters" if config.params and self.spec.params else "sees the state alone"
+        yield f"of {self.spec.name}: {config.backbone}, {network:,} weights, {seen}, on {self.surrogate.mean.device}"
+        yield f"horizons: {self._horizons_in_words()}, longer ones in chains"
+        provenance, validation = (self._bundle.provenance, self._bundle.validation) if self._bundle else ({}, {})
+        if "data" in provenance:
+            yield f"trained on {provenance['data']}"
+        share = share_of_no_change(validation)
+        if share is not None:
+            yield f"reaches a validation MSE of {validation['mse']:.3g}, {share:.2g} times that of no change"
+        known = f"from {self.calibration.size:,} trajectories" if self.calibration else "none: run `hybridworld calibrate`"
+        yield f"thresholds and bounds: {known}"
+        identity = self.system.identity if self.system else {}
+        named = ", ".join(f"{name} {value}" for name, value in identity.items())
+        yield f"solver: {'none, so mode 1 alone' if self._solve is None else named or 'given'}"
+
+    def _horizons_in_words(self) -> str:
+        few = len(self.trained) < 16
+        return ", ".join(map(str, sorted(self.trained))) if few else f"whole, 1 to {self.longest:g}"
+
     def _notes(self, horizon: float, spans: Sequence[float], mode: int) -> Iterator[str]:
         if len(spans) > 1:
             chain = " + ".join(f"{span:g}" for span in spans)
-            yield (
-                f"{horizon:g} frames are more than the longest trained horizon, {self.longest:g}: the answer is a chain of "
-                f"{chain} frames, and has no error bound."
-            )
+            why = f"more than the longest trained horizon, {self.longest:g}"
+            if self.surrogate.answered is not None:
+                why = f"not answered in one pass, as {listed(self.surrogate.answered)} are"
+            yield f"{horizon:g} frames are {why}: the answer is a chain of {chain} frames, and has no error bound."
         unseen = sorted(set(spans) - self.trained)
         if unseen:
-            known = ", ".join(map(str, sorted(self.trained))) if len(self.trained) < 16 else f"whole, 1 to {self.longest:g}"
+            known = self._horizons_in_words()
             asked = ", ".join(f"{span:g}" for span in unseen)
             yield f"No training has seen a horizon of {asked} frames (it has seen {known}): expect larger errors."
         if mode == 2 and 1.0 in spans:
@@ -171,29 +268,106 @@ class HybridModel:
             answers = [self.surrogate(*piece).cpu().numpy() for piece in self._pieces(states, horizon, params)]
         return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds, horizon=horizon)
 
-    def _gated(
-        self, states: np.ndarray, horizon: float, params: np.ndarray, q: float, threshold: Threshold | None, solve: Solve
-    ) -> Forecast:
-        limit = self.threshold(horizon, q) if threshold is None else threshold(horizon) if callable(threshold) else threshold
+    def _mapped(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
+        """The surrogate alone, with its error map."""
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate and error map"), torch.inference_mode():
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
         predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        answer = predicted.astype(np.float64)
-        deferred = flagged(score, limit)
-        with timed(seconds, "solver"):
+        return Forecast(predicted, np.zeros(len(states), bool), error_map, score, None, seconds, horizon)
+
+    def _gated(self, states: np.ndarray, horizon: float, params: np.ndarray, rule: Rule, solve: Solve) -> Forecast:
+        judge = rule(horizon)  # before any work: it may refuse
+        forecast = self._mapped(states, horizon, params)
+        assert forecast.score is not None
+        deferred, threshold = judge(forecast.score)
+        answer = forecast.state.astype(np.float64)
+        with timed(forecast.seconds, "solver"):
             if deferred.any():
                 answer[deferred] = solve(states[deferred], int(horizon), params[deferred])
-        return Forecast(answer, deferred, error_map, score, limit, seconds, horizon)
+        return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
 
-    def error_bounds(self, forecast: Forecast, coverage: float = 0.9) -> np.ndarray | None:
+    def _solver_alone(self, states: np.ndarray, horizon: float, params: np.ndarray, solve: Solve) -> Forecast:
+        """What nothing can be promised about."""
+        seconds: dict[str, float] = {}
+        with timed(seconds, "solver"):
+            answer = solve(states, int(horizon), params)
+        note = f"There is no error bound at {horizon:g} frames, so with a tolerance the solver answers everything."
+        return Forecast(answer, np.ones(len(states), bool), seconds=seconds, horizon=horizon, notes=(note,))
+
+    def _rule(
+        self, mode: int, q: float | None, threshold: Threshold | None, tolerance: float | None, coverage: float | None
+    ) -> Rule:
+        """Who is deferred, after a look at whether the wishes go together."""
+        keep = KEEP if q is None else q
+        check_keep_fraction(keep)
+        if threshold is not None and not callable(threshold):
+            number("The threshold", threshold)
+        if tolerance is None:
+
+            def by_score(horizon: float) -> Judge:
+                limit = self.threshold(horizon, keep) if threshold is None else threshold
+                limit = limit(horizon) if callable(limit) else limit
+                return lambda score: (flagged(score, limit), limit)
+
+            return by_score
+        if q is not None or threshold is not None:
+            raise InvalidInput("A tolerance decides by itself what goes to the solver: give it, or q, or a threshold, but one.")
+        if mode == 1:
+            raise InvalidInput("A tolerance hands to the solver what it cannot promise: it needs mode 2.")
+        check_tolerance(tolerance)
+        bound, share = self._known_bound(), COVERAGE if coverage is None else coverage
+        bound.check(share)
+        return lambda horizon: lambda score: (flagged(bound(score, horizon, share), tolerance), None)
+
+    def bounded(self, horizon: float) -> bool:
+        """Does one forecast answer that horizon, with an error bound?"""
+        judged = self.judged is None or horizon in self.judged
+        return judged and horizon <= self.longest and self._known_bound().covers(horizon)
+
+    def delivers(self, horizon: float, tolerance: float, coverage: float | None = None) -> Delivered | None:
+        """What that tolerance costs and delivers on the validation data; None where there is no bound for the horizon."""
+        check_tolerance(tolerance)
+        share = COVERAGE if coverage is None else coverage
+        return expected(self._known_bound(), horizon, tolerance, share) if self.bounded(horizon) else None
+
+    def _known_bound(self) -> ErrorBound:
+        if self.bound is None:
+            raise InvalidInput(
+                f"The model of {self.spec.name} has no validation scores, so no error bound to hold a tolerance against: run "
+                "`hybridworld calibrate`."
+            )
+        return self.bound
+
+    def save(self, path: str | Path) -> None:
+        """Write the model with its calibrations to one file, from which `hw.load` makes it again."""
+        if self._bundle is None:
+            raise InvalidInput("This model was put together by hand: one that was loaded or wrapped can be saved.")
+        save_bundle(Path(path), self._bundle)
+
+    def error_bounds(self, forecast: Forecast, coverage: float | None = None) -> np.ndarray | None:
         """What the error of each answer does not exceed in a share `coverage` of cases; 0 where the solver answered.
 
-        None where nothing is known: in mode 1, for a chain, for a model without calibration.
+        Without a coverage it is 0.9, or as much as the calibration can promise. None where nothing is known: in mode 1, for a
+        chain, for a model without calibration; inf where that is so for some of the states only.
         """
-        if self.bound is None or forecast.score is None or forecast.links or not self.bound.covers(forecast.horizon):
+        if self.bound is None or forecast.score is None:
             return None
-        return np.where(forecast.used_solver, 0.0, self.bound(forecast.score, forecast.horizon, coverage))
+        score, used = as_array("score", forecast.score), as_array("used_solver", forecast.used_solver)
+        horizons = np.broadcast_to(forecast.horizon, score.shape)
+        bounds = np.full(score.shape, np.inf)
+        for horizon in np.unique(horizons):
+            if self.bounded(horizon):
+                some = horizons == horizon
+                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage))
+        return like(forecast.score, bounds if np.isfinite(bounds).any() else None)
+
+    def cell_bound(self, error_map: Any, horizon: float, coverage: float | None = None) -> np.ndarray:
+        """What the error of each cell does not exceed in a share `coverage` of cells, from the error map of a forecast."""
+        if self._cell_bound is None:
+            why = "its states have no cells" if not self.spec.grid else "it was never calibrated: run `hybridworld calibrate`"
+            raise InvalidInput(f"The model of {self.spec.name} has no bound per cell: {why}.")
+        return like(error_map, self._cell_bound(as_array("The error map", error_map), horizon, coverage))
 
     def threshold(self, horizon: float, q: float) -> float:
         """τ(horizon, q) from the validation scores in the model's file."""
@@ -204,29 +378,52 @@ class HybridModel:
             )
         return self.calibration.threshold(horizon, q)
 
-    def solve(self, states: np.ndarray, horizon: float, params: np.ndarray | None = None) -> np.ndarray:
-        """The reference answer."""
-        return self._solver(horizon)(states, int(horizon), checked_params(self.spec, params, len(states)))
+    def solve(self, states: Any, horizon: Any, params: Any = None) -> np.ndarray:
+        """The reference answer, for one state or a batch."""
+        batch, single = checked_states(self.spec, states)
+        horizons = checked_horizon(horizon, 0 if single else len(batch))
+        solve, rows = self._solver(horizons), checked_params(self.spec, params, len(batch))
+        if isinstance(horizons, float):
+            answer = solve(batch, int(horizons), rows)
+        else:
+            answer = np.empty(batch.shape)
+            for each, some in by_horizon(horizons):
+                answer[some] = solve(batch[some], int(each), rows[some])
+        return like(states, answer[0] if single else answer)
 
-    def error_maps(self, predictions: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    def error_maps(self, predictions: Any, truth: Any) -> np.ndarray:
         """What error maps estimate: the distance per cell, in deviations of the training data, (batch, *grid)."""
-        return self._true(predictions, truth).error_map.numpy()
+        estimate, single = self._true(predictions, truth)
+        return like(predictions, (estimate.error_map[0] if single else estimate.error_map).numpy())
 
-    def errors(self, predictions: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    def errors(self, predictions: Any, truth: Any) -> np.ndarray:
         """What scores estimate: the mean over cells of that distance, (batch,)."""
-        return self._true(predictions, truth).score.numpy()
+        estimate, single = self._true(predictions, truth)
+        return like(predictions, (estimate.score[0] if single else estimate.score).numpy())
 
-    def _true(self, predictions: np.ndarray, truth: np.ndarray) -> Estimate:
-        a, b = (torch.from_numpy(np.asarray(each, np.float32)) for each in (predictions, truth))
-        return Estimate(a, distance(a, b, self.surrogate.std.cpu()))
+    def _true(self, predictions: Any, truth: Any) -> tuple[Estimate, bool]:
+        """Of one state or of many, and whether it was one."""
+        names = {"predictions": predictions, "truth": truth}
+        a, b = (as_array(f"{self.spec.name}: the {name}", values) for name, values in names.items())
+        shape = self.spec.shape
+        if a.shape != b.shape or shape not in (a.shape, a.shape[1:]) or {a.dtype.kind, b.dtype.kind} != {"f"}:
+            raise InvalidInput(
+                f"{self.spec.name}: the predictions are {a.dtype} of shape {a.shape}, truth is {b.dtype} of shape {b.shape}; "
+                f"expected floating-point numbers of the same shape, {shape} or (batch, {', '.join(map(str, shape))})."
+            )
+        single = a.shape == shape
+        one, other = (torch.from_numpy(each.astype(np.float32)[None if single else ...]) for each in (a, b))
+        return Estimate(one, distance(one, other, self.surrogate.std.cpu())), single
 
-    def _solver(self, horizon: float) -> Solve:
+    def _solver(self, horizon: float | np.ndarray) -> Solve:
         if self._solve is None:
             raise InvalidInput(
-                f"Mode 2 and true errors need a solver, and there is none for {self.spec.name}: name its system, or use mode 1."
+                f"Mode 2 and true errors need a solver, and there is none for {self.spec.name}: name its system, or use mode 1 "
+                "(with error_map=True for the map)."
             )
-        if horizon != int(horizon):
-            raise InvalidInput(f"The horizon is {horizon:g} frames: mode 2 may ask the solver, which takes whole frames.")
+        fractions = np.atleast_1d(horizon)[np.atleast_1d(horizon) % 1 != 0]
+        if len(fractions):
+            raise InvalidInput(f"The horizon is {fractions[0]:g} frames: mode 2 may ask the solver, which takes whole frames.")
         return self._solve
 
     def _pieces(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
@@ -239,36 +436,30 @@ class HybridModel:
             yield now, torch.full((len(now),), float(horizon), device=device), given
 
 
-def _joined(parts: Sequence[Forecast], horizon: float) -> Forecast:
-    """The forecast of a chain; of a single link it is that link."""
-    if len(parts) == 1:
-        return parts[0]
-    used = np.any([part.used_solver for part in parts], axis=0)
-    seconds: dict[str, float] = {}
-    for part in parts:
-        for name, value in part.seconds.items():
-            seconds[name] = seconds.get(name, 0.0) + value
-    answer = Forecast(parts[-1].state, used, seconds=seconds, horizon=horizon, links=tuple(parts))
-    maps = [_kept(part.error_map, part.used_solver) for part in parts if part.error_map is not None]
-    scores = [_kept(part.score, part.used_solver) for part in parts if part.score is not None]
-    return replace(answer, error_map=np.sum(maps, axis=0), score=np.sum(scores, axis=0)) if maps else answer
+def share_of_no_change(validation: Mapping[str, Any]) -> float | None:
+    """The validation MSE over that of "no change", mean over horizons; None where a model's file does not tell."""
+    shares = [
+        each["mse"] / each["no_change"]["mse"]
+        for each in validation.get("horizons", {}).values()
+        if each.get("no_change", {}).get("mse")
+    ]
+    return float(np.mean(shares)) if shares else None
 
 
-def _kept(values: np.ndarray, used_solver: np.ndarray) -> np.ndarray:
-    """The values (batch, ...) of what the surrogate answered, 0 where the solver did."""
-    return np.where(used_solver.reshape(-1, *[1] * (values.ndim - 1)), 0, values)
-
-
-def _first(forecast: Forecast) -> Forecast:
-    """The forecast of a single state, without the batch axis."""
-    return replace(
-        forecast,
-        state=forecast.state[0],
-        used_solver=forecast.used_solver[0],
-        error_map=None if forecast.error_map is None else forecast.error_map[0],
-        score=None if forecast.score is None else forecast.score[0],
-        links=tuple(map(_first, forecast.links)),
-    )
+def checked_horizon(horizon: Any, count: int) -> float | np.ndarray:
+    """One positive number of frames, or, where `count` is above 0, one for each of so many states."""
+    found = as_number(horizon)
+    if found is not None:
+        values = np.array([found])
+    else:
+        values = as_array("The horizon", horizon)
+        if values.dtype.kind not in "fiu" or values.shape != (count,):
+            several = f", or one for each of {count} states" if count else ""
+            raise InvalidInput(f"The horizon is {shown(horizon)}: it must be a positive number of frames{several}.")
+    wrong = ~((values > 0) & np.isfinite(values))
+    if wrong.any():
+        raise InvalidInput(f"The horizon is {values[wrong][0]:g} frames: it must be a positive number.")
+    return found if found is not None else values.astype(float)
 
 
 @contextmanager

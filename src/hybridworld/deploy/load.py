@@ -1,67 +1,139 @@
 """A trained model, ready to answer: from the package, or from a file."""
 
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.hybrid import HybridModel, share_of_no_change
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import InvalidInput, nearest
+from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
-from hybridworld.surrogate.backbones import Backbone
-from hybridworld.surrogate.bundle import Bundle, load_bundle
+from hybridworld.surrogate.bundle import Bundle, Code, load_bundle
 from hybridworld.surrogate.horizons import drawn_horizons
+from hybridworld.surrogate.parallel import device_of
+from hybridworld.surrogate.wrapped import Wrapped
 from hybridworld.trust.bounds import ErrorBound, Residuals
-from hybridworld.trust.calibrate import BEGINNING
+from hybridworld.trust.calibrate import BEGINNING, calibrated_signals, calibration_arrays
 from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.registry import find_signal
+from hybridworld.trust.signal import Ingredients, TrustSignal
+from hybridworld.trust.step_doubling import StepDoubling
 
 MODELS = Path(__file__).parent / "models"
-"""What ships with the package: SYSTEM.safetensors."""
+"""What ships with the package: NAME.safetensors, and its card as NAME.json."""
+
+HARDLY, FEW = 0.8, 50
+"""A validation MSE above this share of that of "no change", and fewer calibrating trajectories than this, are warned about."""
+
+
+class WeakModel(UserWarning):
+    """What makes the answers or the promises of a model worth little."""
 
 
 def load(
     model: str | Path,
     solver: Environment | None = None,
-    backbone: type[Backbone] | None = None,
+    backbone: str | Code | None = None,
     dask: str | None = None,
+    signal: str | None = None,
+    device: str | torch.device | None = None,
 ) -> HybridModel:
     """The model of that name or file, with the solver of its system where there is one: mode 2 needs it.
 
-    `solver` is for a system of your own, `backbone` for a network of your own. With `dask` (the address of a scheduler, or
-    `local`) flagged trajectories are solved on a cluster.
+    `solver` is for a system of your own, `backbone` for a network or a wrapped model of your own: its class or function, or
+    `path/to/file.py:name`. With `dask` (the address of a scheduler, or `local`) flagged trajectories are solved on a cluster.
+    `signal` names what draws the error map, as "step-doubling + symmetries": the file must hold its calibration.
+    `device` is where the network computes: by default a GPU where there is one. What makes a model worth little is told as a
+    warning.
     """
+    if solver is not None and not isinstance(solver, Environment):
+        raise InvalidInput(f"The solver is {shown(solver)}: give a system, as hw.system('file.py:Class').")
     bundle = load_bundle(find_model(model), backbone, solver)
     solver = solver_of(bundle, solver)
     if bundle.surrogate.config.guide and solver is None:
         raise InvalidInput(
             f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`."
         )
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    whole, cells = (Residuals.from_arrays(bundle.arrays, kind) for kind in ("trajectory", "cell"))
-    bound = None if whole is None else ErrorBound(whole, beginning=beginnings_of(bundle))
-    training = bundle.config.training
+    bundle.surrogate.to(device_of(device))
+    loaded = assemble(bundle, solver, dask, chosen_signal(bundle, solver, signal, str(model)))
+    warn_if_weak(loaded, bundle)
+    return loaded
+
+
+def warn_if_weak(model: HybridModel, bundle: Bundle) -> None:
+    """Say what makes the answers or the promises of a model worth little."""
+    share = share_of_no_change(bundle.validation)
+    if share is not None and share > HARDLY:
+        warnings.warn(
+            f"The model of {model.spec.name} hardly beats no change: its validation MSE is {share:.2g} times that of answering "
+            "with the state as it was. Train it longer before you use it.",
+            WeakModel,
+            stacklevel=3,
+        )
+    if model.calibration is not None and model.calibration.size < FEW:
+        promised = f" (bounds: at most {model.bound.most:.0%})" if model.bound is not None else ""
+        warnings.warn(
+            f"The model of {model.spec.name} was calibrated by {model.calibration.size} trajectories, which promise little"
+            f"{promised}: run `hybridworld calibrate` with --count {FEW} or more.",
+            WeakModel,
+            stacklevel=3,
+        )
+
+
+def assemble(
+    bundle: Bundle, system: Environment | None, dask: str | None = None, signal: TrustSignal | None = None
+) -> HybridModel:
+    """What a bundle holds, ready to answer: by default with the first signal that it is calibrated for."""
+    signal = signal or chosen_signal(bundle, system)
+    arrays = calibration_arrays(bundle.arrays, signal.name)
+    whole, cells = (Residuals.from_arrays(arrays, kind) for kind in ("trajectory", "cell"))
+    bound = None if whole is None else ErrorBound(whole, beginning=beginnings_of(arrays))
+    trained: Sequence[int] | None = bundle.surrogate.answered
+    if not isinstance(bundle.surrogate, Wrapped):
+        trained = drawn_horizons(bundle.config.training.horizons, bundle.config.training.draw)[0].tolist()
     return HybridModel(
-        bundle.surrogate.to(device),
-        calibration_of(bundle),
-        None if solver is None else solve_on(dask, solver) if dask else solver.solve,
+        bundle.surrogate,
+        calibration_of(arrays),
+        None if system is None else solve_on(dask, system) if dask else system.solve,
         bound,
         None if cells is None or bound is None else ErrorBound(cells, bound.trajectories),
-        trained=drawn_horizons(training.horizons, training.draw)[0].tolist(),
-        system=solver,
+        signal,
+        trained,
+        system,
+        bundle,
     )
 
 
-def calibration_of(bundle: Bundle) -> Calibration | None:
-    """Thresholds and ranks from what a model's file holds; None where it was never calibrated."""
-    residuals = Residuals.from_arrays(bundle.arrays, "trajectory")
-    return None if residuals is None else Calibration.of(residuals, beginnings_of(bundle))
+def chosen_signal(bundle: Bundle, system: Environment | None, name: str | None = None, model: str = "MODEL") -> TrustSignal:
+    """The signal of that name, which the file must hold a calibration for; without a name, the first that it has.
+
+    `model` is how the user named the file.
+    """
+    known = calibrated_signals(bundle.arrays)
+    signal = find_signal(name or (known or (StepDoubling.name,))[0], Ingredients(bundle.surrogate, system))
+    if name is not None and signal.name not in known:
+        there = " --out FILE" if model in shipped() else ""
+        raise InvalidInput(
+            f"The model {model} has no calibration for the signal '{signal.name}' (it has {' and '.join(known) or 'none'}): "
+            f'run `hybridworld calibrate {model} --signal "{signal.name}"{there}`.'
+        )
+    return signal
 
 
-def beginnings_of(bundle: Bundle) -> np.ndarray | None:
+def calibration_of(arrays: Mapping[str, np.ndarray]) -> Calibration | None:
+    """Thresholds and ranks from the arrays of one signal; None where it was never calibrated."""
+    residuals = Residuals.from_arrays(arrays, "trajectory")
+    return None if residuals is None else Calibration.of(residuals, beginnings_of(arrays))
+
+
+def beginnings_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Which validation answers were asked at the beginning of a trajectory; None where a model's file does not say."""
-    found = bundle.arrays.get(BEGINNING)
+    found = arrays.get(BEGINNING)
     return None if found is None else found > 0
 
 
@@ -90,6 +162,8 @@ def shipped() -> dict[str, Path]:
 
 def find_model(model: str | Path) -> Path:
     """The file of a name that ships, or the path itself."""
+    if not isinstance(model, str | Path):
+        raise InvalidInput(f"The model is {shown(model)}: give the name of one that ships, or path/to/model.safetensors.")
     known = shipped()
     if str(model) in known:
         return known[str(model)]

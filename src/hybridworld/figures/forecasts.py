@@ -26,6 +26,7 @@ from hybridworld.figures.style import (
     LEFT,
     MUTED,
     VIEW,
+    Page,
     Scale,
     draw_balls,
     draw_bar,
@@ -86,7 +87,13 @@ class _Layout(NamedTuple):
 
 
 def draw_proofs(spec: StateSpec, proofs: Sequence[Proof], title: str, path: Path) -> None:
-    """Write a PNG (or SVG, if the path ends so) with one row per proof; all proofs have the same parts.
+    """Write the picture as a PNG (or SVG, if the path ends so)."""
+    with style():
+        proof_page(spec, proofs, title).savefig(path, format="svg" if path.suffix == ".svg" else "png")
+
+
+def proof_page(spec: StateSpec, proofs: Sequence[Proof], title: str) -> Page:
+    """A picture with one row per proof; all proofs have the same parts.
 
     Lines of the title after the first become its subtitle.
     """
@@ -109,7 +116,7 @@ def draw_proofs(spec: StateSpec, proofs: Sequence[Proof], title: str, path: Path
                 name_row(figure, proof.label, down, height)
             first, second = _group(spec, proof, states, panels[:split]), _group(spec, proof, errors, panels[split:])
             draw(spec, first, second, row == len(proofs) - 1)
-        figure.savefig(path, format="svg" if path.suffix == ".svg" else "png")
+    return figure
 
 
 def _group(spec: StateSpec, proof: Proof, names: Sequence[str], panels: Sequence[Axes]) -> _Group:

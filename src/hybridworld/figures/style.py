@@ -4,6 +4,7 @@ Lengths are inches from the top left corner of the page, so that whitespace stay
 """
 
 from contextlib import AbstractContextManager
+from io import BytesIO
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ SEQUENTIAL, DIVERGING = ("magma", "YlGnBu_r", "YlOrBr_r"), "RdBu_r"
 TIME = LinearSegmentedColormap.from_list("time", colormaps["plasma"](np.linspace(0, 0.9, 256)))  # its yellow is lost on white
 
 WIDTH, COLUMNS, GAP, LEFT, RIGHT, BAR = 10.1, 6, 0.1, 0.75, 0.65, 0.09
-PAGE_DPI = 200
+PAGE_DPI, SCREEN_DPI = 200, 90
 
 
 def style() -> AbstractContextManager[None]:
@@ -40,14 +41,24 @@ def style() -> AbstractContextManager[None]:
     )  # fmt: skip
 
 
-def page(width: float, body: float, title: str, dpi: int = PAGE_DPI) -> tuple[Figure, float]:
+class Page(Figure):
+    """A figure that a notebook shows by itself, with or without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        image = BytesIO()
+        with style():
+            self.savefig(image, format="png", dpi=SCREEN_DPI)
+        return image.getvalue()
+
+
+def page(width: float, body: float, title: str, dpi: int = PAGE_DPI) -> tuple[Page, float]:
     """A figure with its title (the first line) and subtitle (the rest), and how far down its body of that height begins."""
     head, *rest = title.splitlines() or [""]
     bold = wrap(head, int(9 * (width - 1.3)))  # leaves room for a clock
     kept = [line.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}") for line in rest]
     lines = bold + [piece for line in kept for piece in wrap(line, int(15 * (width - 0.4)))]
     top = 0.46 + 0.19 * len(lines)
-    figure = Figure(figsize=(width, round(top + body, 2)), dpi=dpi)
+    figure = Page(figsize=(width, round(top + body, 2)), dpi=dpi)
     for row, line in enumerate(lines):
         look: dict[str, Any] = {"size": 11, "weight": "bold"} if row < len(bold) else {"size": 8, "color": MUTED}
         figure.text(0.2 / width, 1 - (0.32 + 0.19 * row) / figure.get_figheight(), line, **look)

@@ -28,6 +28,7 @@ from hybridworld.figures.style import (
     SEQUENTIAL,
     VIEW,
     WIDTH,
+    Page,
     draw_bar,
     draw_box,
     draw_field,
@@ -76,14 +77,19 @@ def sliced(spec: StateSpec, states: np.ndarray, title: str) -> tuple[np.ndarray,
 # The page.
 
 
-def draw_trajectory(spec: StateSpec, states: np.ndarray, title: str, path: Path) -> None:
-    """Write a PNG of the states (frames + 1, channels, *grid); lines of the title after the first become its subtitle."""
+def trajectory_page(spec: StateSpec, states: np.ndarray, title: str) -> Page:
+    """A picture of the states (frames + 1, channels, *grid); lines of the title after the first become its subtitle."""
     with style():
-        draw = _field_page if spec.grid else _vector_page
-        draw(spec, *sliced(spec, states, title)).savefig(path, format="png")
+        return (_field_page if spec.grid else _vector_page)(spec, *sliced(spec, states, title))
 
 
-def _field_page(spec: StateSpec, states: np.ndarray, title: str) -> Figure:
+def draw_trajectory(spec: StateSpec, states: np.ndarray, title: str, path: Path) -> None:
+    """Write that picture as a PNG."""
+    with style():
+        trajectory_page(spec, states, title).savefig(path, format="png")
+
+
+def _field_page(spec: StateSpec, states: np.ndarray, title: str) -> Page:
     """One row per field, the one of `spec.draw` first, and one column per time; a line has its times in one image."""
     fields = sorted(spec.fields, key=lambda each: spec.draw not in spec.components(each))
     if len(spec.grid) == 1:
@@ -113,7 +119,7 @@ def _field_page(spec: StateSpec, states: np.ndarray, title: str) -> Figure:
     return figure
 
 
-def _vector_page(spec: StateSpec, states: np.ndarray, title: str) -> Figure:
+def _vector_page(spec: StateSpec, states: np.ndarray, title: str) -> Page:
     """Time series of every field, beside the path through the box if there is a position."""
     position, side, rows = spec.position, 4.6, len(spec.fields)
     left, height = (side + 0.85, max(0.8, side / rows - 0.4)) if position else (LEFT, 1.1)

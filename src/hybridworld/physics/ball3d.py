@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import describe_cell
 from hybridworld.physics.brushes import Brush, Setting
 from hybridworld.physics.environment import Environment, Sample
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
@@ -24,6 +26,8 @@ from hybridworld.physics.threads import over_trajectories
 RADIUS, CLEARANCE = 0.05, 0.075
 LOW = np.array([-0.5, -0.5, 0.0]) + RADIUS
 HIGH = np.array([0.5, 0.5, 1.0]) - RADIUS
+REACH = 0.2
+"""How far (m) inside a wall a centre may be: networks put it up to 0.13 m there, and the solver brings it back."""
 CHUNK = 1024  # balls per piece of work: enough to outweigh a thread
 
 RESTITUTION = Parameter(
@@ -105,6 +109,16 @@ class Ball3D(Environment):
         """Per unit mass, kept in flight: mechanical energy; momentum only horizontally, and until the first wall."""
         velocity = states[:, 3:6]
         return {"energy": 0.5 * (velocity**2).sum(axis=1) - params[:, 1] * states[:, 2], "momentum": velocity}
+
+    def check_physical(self, states: np.ndarray) -> None:
+        fastest = np.full(3, (HIGH - LOW).min() / (self.frame_step / self.substeps))
+        low, high = np.concatenate([LOW - REACH, -fastest]), np.concatenate([HIGH + REACH, fastest])
+        outside = np.argwhere(~((states[:, :6] >= low) & (states[:, :6] <= high)))
+        if len(outside):
+            row, channel = map(int, outside[0])
+            why = "m: the ball must be in its box" if channel < 3 else "m/s: a faster ball crosses the box within a substep"
+            told = describe_cell(self.spec, states, (row, channel))
+            raise InvalidInput(f"ball3d: {told}; allowed is {low[channel]:g} to {high[channel]:g} {why}.")
 
     def advance(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
         from hybridworld.physics.kernels.ball3d import advance

@@ -7,15 +7,20 @@ Everything else here is either derived from them or optional.
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from hybridworld.errors import InvalidInput, SolverFailure
+from hybridworld.errors import CodeFailure, HybridWorldError, InvalidInput, SolverFailure, raised
+from hybridworld.physics.arguments import checked_params, checked_states, first_non_finite, whole
 from hybridworld.physics.brushes import Brush, painting
 from hybridworld.physics.spec import SPLITS, StateSpec
 from hybridworld.physics.symmetry import Symmetry
+
+MOST_FRAMES = 10**9
+"""More would never end."""
 
 
 @dataclass(frozen=True)
@@ -138,25 +143,33 @@ class Environment(ABC):
     def initial(self, split: str, seed: int) -> Sample:
         """The beginning of trajectory number `seed` of a split. No two pairs (split, seed) share their random numbers."""
         self.spec.regime(split)
-        if seed < 0:
-            raise InvalidInput(f"The seed is {seed}: it must be 0 or more.")
-        return self.sample(np.random.default_rng([SPLITS.index(split), seed]), split)
+        rng = np.random.default_rng([SPLITS.index(split), whole("The seed", seed)])
+        with self._blamed("sample"):
+            return self.sample(rng, split)
 
     def solve(self, states: np.ndarray, frames: int, params: np.ndarray | None = None) -> np.ndarray:
         """The reference answer: one state or a batch of states, `frames` frames later."""
-        batch, single = checked_states(self.spec, states)
-        if isinstance(frames, bool) or int(frames) != frames or frames < 0:
-            raise InvalidInput(f"{self.spec.name}: frames is {frames}; it must be a whole number of at least 0.")
-        self.check_physical(batch)
+        batch, single = self.checked(states)
+        frames = whole(f"{self.spec.name}: frames", frames)
+        if frames > MOST_FRAMES:
+            raise InvalidInput(f"{self.spec.name}: frames is {frames:.3g}; at most {MOST_FRAMES:,} are solved at once.")
         rows = checked_params(self.spec, params, len(batch))
-        answer = self.advance(batch, int(frames), rows)
-        self._check_answer(batch, int(frames), rows, answer)
+        with self._blamed("advance"):
+            answer = self.advance(batch, frames, rows)
+        self._check_answer(batch, frames, rows, answer)
         return answer[0] if single else answer
+
+    def checked(self, states: Any) -> tuple[np.ndarray, bool]:
+        """One state or many that can exist, as numbers (batch, channels, *grid), and whether it was one."""
+        batch, single = checked_states(self.spec, states)
+        with self._blamed("check_physical"):
+            self.check_physical(batch)
+        return batch, single
 
     def trajectory(self, states: np.ndarray, frames: int, params: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """The states now and after each of the next `frames` frames, one after the other."""
         yield states
-        for _ in range(frames):
+        for _ in range(whole(f"{self.spec.name}: frames", frames)):
             states = self.solve(states, 1, params)
             yield states
 
@@ -169,7 +182,7 @@ class Environment(ABC):
         """The same states with a reference on a grid `factor` times finer; factor 1 is the system itself. See `Resolved`."""
         from hybridworld.physics.resolved import Resolved
 
-        return self if factor == 1 else Resolved(self, factor)
+        return self if whole(f"{self.spec.name}: the factor of a finer reference", factor, 1) == 1 else Resolved(self, factor)
 
     @property
     def unresolved(self) -> "Environment":
@@ -178,16 +191,21 @@ class Environment(ABC):
 
     def resized(self, grid: tuple[int, ...]) -> Self:
         """The same physics on another grid over the same domain."""
-        return self._with("grid", tuple(grid))
+        cells = tuple(whole(f"{self.spec.name}: the number of cells", each, 1) for each in grid)
+        if len(cells) != len(self.spec.grid):
+            raise InvalidInput(f"{self.spec.name}: the grid {cells} has {len(cells)} axes, not {len(self.spec.grid)}.")
+        return self._with("grid", cells)
 
     def in_precision(self, dtype: str) -> Self:
         """The same physics computed in `float64` or `float32`."""
+        if dtype not in ("float64", "float32"):
+            raise InvalidInput(f"The precision is {dtype}: choose float64 or float32.")
         return self._with("dtype", dtype)
 
     def coarsened(self, factor: int) -> Self:
         """The same physics on a grid with 1/factor as many cells along each axis."""
-        grid = self.spec.grid
-        if not grid or factor < 1 or any(cells % factor for cells in grid):
+        grid, factor = self.spec.grid, whole(f"{self.spec.name}: the factor of a coarser grid", factor, 1)
+        if not grid or any(cells % factor for cells in grid):
             shown = " x ".join(map(str, grid)) if grid else "no grid"
             raise InvalidInput(f"{self.spec.name} ({shown}) cannot be coarsened by {factor}: the factor must divide the grid.")
         return self.resized(tuple(cells // factor for cells in grid))
@@ -216,8 +234,24 @@ class Environment(ABC):
             raise InvalidInput(f"{self.spec.name} has no choice of {name}: it is not a dataclass with a field `{name}`.")
         return replace(self, **{name: value})  # type: ignore[type-var]
 
+    @contextmanager
+    def _blamed(self, what: str) -> Iterator[None]:
+        """An error of the system's own code names the line that raised it, in one sentence."""
+        try:
+            yield
+        except HybridWorldError:
+            raise
+        except Exception as error:
+            raise CodeFailure(f"{self.spec.name}: {what} raised {raised(error)}.") from error
+
     def _check_answer(self, states: np.ndarray, frames: int, params: np.ndarray, answer: np.ndarray) -> None:
         """Raise where the answer is not finite, naming the parameters and the time at which it went wrong."""
+        if np.shape(answer) != states.shape or np.asarray(answer).dtype.kind != "f":
+            found = getattr(answer, "dtype", type(answer).__name__)
+            raise CodeFailure(
+                f"{self.spec.name}: advance maps states of shape {states.shape} to {np.shape(answer)} of type {found}; "
+                "the shape must stay, and the numbers must be floating-point."
+            )
         bad = first_non_finite(answer)
         if not bad:
             return
@@ -268,57 +302,3 @@ def record_with(
             environment.solve(states[one], frames, params[one])  # says where and when
             raise SolverFailure(f"{environment.spec.name}: a recorded trajectory holds values that are not finite.")
     return whole
-
-
-def first_non_finite(values: np.ndarray) -> tuple[int, ...] | None:
-    """Index of the first value that is nan or infinite."""
-    if np.isfinite(values).all():
-        return None
-    return tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
-
-
-def describe_cell(spec: StateSpec, states: np.ndarray, index: tuple[int, ...]) -> str:
-    """For example `density of state 3 is -0.2 at cell (12, 40)`."""
-    where = f" at cell {index[2:]}" if len(index) > 2 else ""
-    return f"{spec.channels[index[1]]} of state {index[0]} is {states[index]:g}{where}"
-
-
-def checked_params(spec: StateSpec, params: Any, count: int) -> np.ndarray:
-    """Parameters as an array (count, number of spec.params) of values that physics permits; one row may stand for all."""
-    names = ", ".join(parameter.name for parameter in spec.params) or "none"
-    rows = np.zeros((count, 0)) if params is None else np.asarray(params, dtype=np.float64)
-    if rows.ndim == 1:
-        rows = np.broadcast_to(rows, (count, rows.size))
-    if rows.shape != (count, len(spec.params)):
-        raise InvalidInput(
-            f"{spec.name}: params have shape {np.shape(params) if params is not None else 'none'}; "
-            f"expected {(count, len(spec.params))}, one row per state with the values of: {names}."
-        )
-    for parameter, values in zip(spec.params, rows.T, strict=True):
-        low, high = parameter.allowed
-        outside = ~((values >= low) & (values <= high))  # so that nan counts as outside
-        if outside.any():
-            row = int(outside.argmax())
-            raise InvalidInput(
-                f"{spec.name}: parameter '{parameter.name}' of state {row} is {values[row]:g}; "
-                f"allowed is {low:g} to {high:g} {parameter.unit}."
-            )
-    return rows
-
-
-def checked_states(spec: StateSpec, states: np.ndarray) -> tuple[np.ndarray, bool]:
-    """One state or many as finite numbers (batch, channels, *grid), and whether it was one."""
-    states, shape = np.asarray(states), spec.shape
-    if shape not in (states.shape, states.shape[1:]):
-        raise InvalidInput(
-            f"{spec.name}: the states have shape {states.shape}; expected {shape} for one state "
-            f"or (batch, {', '.join(map(str, shape))}), with the channels {', '.join(spec.channels)}."
-        )
-    if not np.issubdtype(states.dtype, np.floating):
-        raise InvalidInput(f"{spec.name}: the states have type {states.dtype}; expected floating-point numbers.")
-    single = states.shape == shape
-    batch = states[None] if single else states
-    bad = first_non_finite(batch)
-    if bad:
-        raise InvalidInput(f"{spec.name}: {describe_cell(spec, batch, bad)}; every value must be finite.")
-    return batch, single

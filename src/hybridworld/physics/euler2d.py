@@ -30,8 +30,9 @@ from math import ceil
 import numpy as np
 
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import describe_cell
 from hybridworld.physics.brushes import Brush, Setting, near, radius_setting
-from hybridworld.physics.environment import Environment, Sample, describe_cell, record_with
+from hybridworld.physics.environment import Environment, Sample, record_with
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 from hybridworld.physics.symmetry import Symmetry, square_symmetries
 from hybridworld.physics.threads import over_trajectories

@@ -6,9 +6,12 @@ import inspect
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 
-from hybridworld.errors import InvalidInput, nearest
+from hybridworld.errors import CodeFailure, InvalidInput, nearest, raised
+from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
+from hybridworld.physics.spec import StateSpec
 
 BUILT_IN = {
     "oregonator": "hybridworld.physics.oregonator:Oregonator",
@@ -23,8 +26,11 @@ def known_systems() -> dict[str, str]:
     return BUILT_IN | {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def find_system(name: str) -> Environment:
+def find_system(name: str | Path) -> Environment:
     """The system called `name`: a known name, or `path/to/file.py:Class` (the class may be left out if there is only one)."""
+    if not isinstance(name, str | Path):
+        raise InvalidInput(f"The system is {shown(name)}: give its name, or path/to/file.py:Class, as text.")
+    name = str(name)
     path, _, class_name = name.partition(":")
     if path.endswith(".py"):
         return _instance(class_from_file(Path(path), class_name, Environment), name)
@@ -39,8 +45,8 @@ def find_system(name: str) -> Environment:
         raise InvalidInput(f"System '{name}' is registered as {known[name]}, which cannot be loaded: {error}.") from error
 
 
-def class_from_file(path: Path, class_name: str, base: type) -> type:
-    """The subclass of `base` that a user's file defines; its name may be left out if there is only one."""
+def module_from_file(path: Path) -> ModuleType:
+    """What a user's file defines."""
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -49,8 +55,14 @@ def class_from_file(path: Path, class_name: str, base: type) -> type:
     sys.modules.setdefault(path.stem, module)  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise InvalidInput(f"{path} does not import: {type(error).__name__}: {error}.") from error
+    except (Exception, SystemExit) as error:
+        raise InvalidInput(f"{path} does not import: {raised(error)}.") from error
+    return module
+
+
+def class_from_file(path: Path, class_name: str, base: type) -> type:
+    """The subclass of `base` that a user's file defines; its name may be left out if there is only one."""
+    module = module_from_file(path)
     found = {
         name: value
         for name, value in vars(module).items()
@@ -71,6 +83,13 @@ def _instance(found: type, name: str) -> Environment:
     if missing:
         raise InvalidInput(f"System '{name}' lacks {', '.join(missing)}: an Environment must define them.")
     try:
-        return found()
+        system = found()
     except Exception as error:
-        raise InvalidInput(f"System '{name}' cannot be created without arguments: {type(error).__name__}: {error}.") from error
+        raise InvalidInput(f"System '{name}' cannot be created without arguments: {raised(error)}.") from error
+    try:
+        spec = system.spec
+    except Exception as error:
+        raise CodeFailure(f"System '{name}': `spec` raised {raised(error)}.") from error
+    if not isinstance(spec, StateSpec):
+        raise CodeFailure(f"System '{name}': `spec` is {shown(spec)}, not a hybridworld.StateSpec.")
+    return system

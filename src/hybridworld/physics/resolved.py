@@ -15,8 +15,9 @@ from typing import Any, Self
 import numpy as np
 
 from hybridworld.errors import InvalidInput, SolverFailure
+from hybridworld.physics.arguments import checked_params, first_non_finite, whole
 from hybridworld.physics.brushes import Brush
-from hybridworld.physics.environment import Environment, Sample, checked_params, checked_states, first_non_finite
+from hybridworld.physics.environment import Environment, Sample
 from hybridworld.physics.grids import coarsen, prolong, repeated
 from hybridworld.physics.spec import StateSpec
 from hybridworld.physics.symmetry import Symmetry
@@ -37,10 +38,6 @@ class Resolved(Environment):
     def __post_init__(self) -> None:
         if not self.system.spec.grid:
             raise InvalidInput(f"{self.system.spec.name} has no grid, so its reference cannot run on a finer one.")
-        if isinstance(self.factor, bool) or int(self.factor) != self.factor or self.factor < 2:
-            raise InvalidInput(
-                f"{self.system.spec.name} cannot be resolved by {self.factor}: the factor must be a whole number of at least 1."
-            )
         if isinstance(self.system, Resolved):
             raise InvalidInput(f"{self.system.spec.name} is resolved already: take its `unresolved` first.")
         object.__setattr__(self, "version", self.system.version)
@@ -94,13 +91,12 @@ class Resolved(Environment):
 
     def trajectory(self, states: np.ndarray, frames: int, params: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """The truth: one run of the reference on the finer grid, of which each frame is averaged on the way out."""
-        batch, single = checked_states(self.spec, states)
-        self.check_physical(batch)
+        batch, single = self.checked(states)
         rows = checked_params(self.spec, params, len(batch))
         fine, per_frame = self.reference()
         yield states
         now = self.prolonged(batch)
-        for frame in range(1, frames + 1):
+        for frame in range(1, whole(f"{self.spec.name}: frames", frames) + 1):
             now = fine.advance(now, per_frame, rows)
             answer = self.averaged(now)
             bad = first_non_finite(answer)

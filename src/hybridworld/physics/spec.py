@@ -3,16 +3,19 @@
 Everything above this room reads the spec and never the name of a system.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import InvalidInput, nearest
 
 Interval = tuple[float, float]
+Kind = Literal["scalar", "vector", "axial"]
+Boundary = Literal["periodic", "open", "wall"]
+Role = Literal["dynamics", "start"]
 
 SPLITS = ("train", "val", "test", "ood-near", "ood-far")
 """Where trajectories come from: three splits of one distribution, and two that are shifted out of it."""
@@ -30,9 +33,13 @@ class Field:
 
     name: str
     unit: str
-    kind: Literal["scalar", "vector", "axial"] = "scalar"
+    kind: Kind = "scalar"
     allowed: Interval = (-inf, inf)
     """The values that physics permits, both ends included: answers of a network can be kept inside."""
+
+    def __post_init__(self) -> None:
+        _check_choice(f"Field '{self.name}' has the kind", self.kind, get_args(Kind))
+        _check_interval(f"Field '{self.name}': the allowed interval", self.allowed)
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,13 @@ class Axis:
     name: str
     low: float
     high: float
-    boundary: Literal["periodic", "open", "wall"]
+    boundary: Boundary
+
+    def __post_init__(self) -> None:
+        _check_interval(f"Axis '{self.name}'", (self.low, self.high))
+        if self.low == self.high:
+            raise InvalidInput(f"Axis '{self.name}' runs from {self.low:g} to {self.high:g}: the first must be smaller.")
+        _check_choice(f"Axis '{self.name}' has the boundary", self.boundary, get_args(Boundary))
 
 
 @dataclass(frozen=True)
@@ -58,10 +71,24 @@ class Parameter:
     meaning: str
     ranges: Mapping[str, tuple[Interval, ...]]
     allowed: Interval = (-inf, inf)
-    role: Literal["dynamics", "start"] = "dynamics"
+    role: Role = "dynamics"
+
+    def __post_init__(self) -> None:
+        _check_choice(f"Parameter '{self.name}' has the role", self.role, get_args(Role))
+        _check_interval(f"Parameter '{self.name}': the allowed interval", self.allowed)
+        if not isinstance(self.ranges, Mapping):
+            raise InvalidInput(f"Parameter '{self.name}': ranges must map a regime to its intervals.")
+        for regime, intervals in self.ranges.items():
+            _check_choice(f"Parameter '{self.name}' has a range for", regime, dict.fromkeys(REGIMES.values()))
+            if not isinstance(intervals, tuple | list):
+                raise InvalidInput(f"Parameter '{self.name}', {regime}: give intervals, as ((low, high), ...).")
+            for interval in intervals:
+                _check_interval(f"Parameter '{self.name}', {regime}: the interval", interval)
 
     def draw(self, rng: np.random.Generator, regime: str) -> float:
         """Uniform over the union of the regime's intervals."""
+        if not self.ranges.get(regime):
+            raise InvalidInput(f"Parameter '{self.name}' has no range for '{regime}', so it cannot be drawn from there.")
         intervals = self.ranges[regime]
         lengths = np.array([high - low for low, high in intervals])
         low, high = intervals[rng.choice(len(intervals), p=lengths / lengths.sum())]
@@ -144,7 +171,12 @@ class StateSpec:
 
     def parameter(self, name: str) -> Parameter:
         """The parameter of that name."""
-        return next(parameter for parameter in self.parameters if parameter.name == name)
+        found = next((parameter for parameter in self.parameters if parameter.name == name), None)
+        if found is None:
+            names = [parameter.name for parameter in self.parameters]
+            choices = f"there are {', '.join(names)}" if names else "there is none"
+            raise InvalidInput(f"{self.name} has no parameter '{name}': {choices}.{nearest(str(name), names)}")
+        return found
 
     def regime(self, split: str) -> str:
         """The parameter regime of a split."""
@@ -156,3 +188,18 @@ class StateSpec:
         """A kind of initial state, as often as the split's regime has it."""
         shares = self.kinds[self.regime(split)]
         return str(rng.choice(list(shares), p=list(shares.values())))
+
+
+def _check_choice(what: str, value: Any, known: Iterable[str]) -> None:
+    if value not in known:
+        raise InvalidInput(f"{what} '{value}': choose one of {', '.join(known)}.{nearest(str(value), known)}")
+
+
+def _check_interval(what: str, interval: Any) -> None:
+    """Two real numbers, the first not above the second; they may be infinite, or the same."""
+    try:
+        low, high = map(float, interval)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} is {interval!r}: give two numbers, as (low, high).") from None
+    if not low <= high:
+        raise InvalidInput(f"{what} runs from {low:g} to {high:g}: the first must not be larger.")

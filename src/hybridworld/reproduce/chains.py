@@ -163,7 +163,7 @@ def both_answers(
     if state is None:
         return None, None
     try:
-        said = model.predict(state, LONGEST, params, mode=1).state
+        said = model.onward(state, LONGEST, params, mode=1).state
     except HybridWorldError:
         return None, None
     try:

@@ -9,7 +9,6 @@ import torch
 
 from hybridworld.bench.intervals import Interval, mean_interval
 from hybridworld.bench.metrics import aurc, auroc_at_tolerance, auroc_interval, excess_aurc
-from hybridworld.bench.trust import signal_makers
 from hybridworld.data.pairs import Batch, Pairs
 from hybridworld.errors import HybridWorldError
 from hybridworld.reproduce import paper
@@ -19,13 +18,14 @@ from hybridworld.reproduce.rules import BEYOND, LONGEST, RIVALS, STEP
 from hybridworld.reproduce.study import Cell, Study, rmse_of
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import to_tensors
-from hybridworld.trust.signal import TrustSignal
+from hybridworld.trust.registry import signals_for
+from hybridworld.trust.signal import Ingredients, TrustSignal
 
 TOLERANCE = 0.1
 """An absolute error, in deviations, above which an answer counts as wrong."""
 ENSEMBLE = "ensemble"
 BESIDE = ("symmetries", "input amplitude", "density guard")
-"""Signals beyond the paper's, as far as `bench.trust.signal_makers` has them."""
+"""Signals beyond the paper's, as far as they apply."""
 OF_VECTORS = (f"{STEP} + symmetries", "many splits", "many splits + symmetries")
 """Up to eleven passes, so they are measured where these are cheap."""
 
@@ -177,9 +177,9 @@ def makers_of(study: Study) -> dict[str, Callable[[], TrustSignal]]:
     def head_pairs() -> Pairs:
         return study.training_pairs(4 if study.environment.spec.grid else 128)
 
-    makers = signal_makers(
-        surrogate, study.environment, others, head_pairs, lambda: study.pairs("val", study.ladder), study.setting.head_steps
-    )
-    if len(study.seeds) < 2:
-        del makers[ENSEMBLE]
-    return makers
+    return signals_for(
+        Ingredients(
+            surrogate, study.environment, others if len(study.seeds) > 1 else None, head_pairs,
+            lambda: study.pairs("val", study.ladder), study.setting.head_steps,
+        )
+    )  # fmt: skip

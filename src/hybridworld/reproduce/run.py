@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from shutil import copyfile
 
+from hybridworld.data.atomic import make_folder
 from hybridworld.figures.forecasts import draw_proofs
 from hybridworld.reproduce.entries import Entry
 from hybridworld.reproduce.figures import draw_entry
@@ -25,7 +26,7 @@ PICTURES: dict[str, dict[bool, tuple[int, ...]]] = {"visual-proof": PROVEN, "hor
 def run(entries: Sequence[Entry], studies: Mapping[str, Study], out: Path, tell: Tell) -> list[Verdict]:
     """Everything from the studies to the pages below `out`."""
     figures = out / "results"
-    figures.mkdir(parents=True, exist_ok=True)
+    make_folder(figures)
     with ExitStack() as stack:
         for study in studies.values():
             stack.enter_context(study.held)
@@ -85,7 +86,7 @@ def draw_visual(entry: Entry, study: Study, path: Path) -> None:
     """The panels of a visual proof, from the cache if they were drawn before."""
     spec, known = study.environment.spec, study.cache / "pictures" / f"{study.system}-{digest(study.key, entry.id)}.png"
     if not known.is_file():
-        known.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(known.parent)
         title = f"{spec.title}\n{entry.where} of the paper; scale {study.setting.scale}"
         draw_proofs(spec, proofs_of(study, PICTURES[entry.id][bool(spec.grid)]), title, known)
     copyfile(known, path)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from hybridworld.bench.metrics import relative_errors
-from hybridworld.data.atomic import write_atomically
+from hybridworld.data.atomic import make_folder, write_atomically
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import CALIBRATING, Solved, Supplied, fresh_pairs, numbers_in_share
 from hybridworld.data.generate import generate
@@ -139,7 +139,7 @@ class Study:
         path = self.cache / "results" / f"{self.system}-{digest(self.key, what)}.json"
         if not path.is_file():
             noted = {"what": [self.system, self.setting.scale, *what], "found": make(), "provenance": provenance()}
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             write_atomically(path, json.dumps(noted, default=str).encode())
         known = json.loads(path.read_text())
         self.versions.add(known["provenance"]["hybridworld"])

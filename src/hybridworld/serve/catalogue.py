@@ -1,15 +1,11 @@
 """What is served: models that ship, a user's own bundles, and systems that have a solver and no model yet."""
 
-import inspect
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
-from hybridworld.bench.trust import signal_makers
 from hybridworld.deploy.gate import Gate, Health
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.deploy.load import find_model, load, shipped
@@ -20,7 +16,8 @@ from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.physics.spec import StateSpec
 from hybridworld.serve.limits import Refusal
 from hybridworld.trust.physical import Richardson
-from hybridworld.trust.signal import TrustSignal
+from hybridworld.trust.registry import signals_for
+from hybridworld.trust.signal import Ingredients, TrustSignal
 
 log = logging.getLogger("hybridworld.serve")
 
@@ -48,12 +45,8 @@ class Served:
         """Trust signals that need no data to be fitted on, by name; the model's own is the first."""
         if self.model is None:
             return {}
-
-        def no_data() -> Any:
-            raise InvalidInput("There is no data to fit a signal on.")
-
         found: dict[str, TrustSignal] = {self.model.signal.name: self.model.signal}
-        for name, make in signal_makers(self.model.surrogate, self.system, no_data, no_data, no_data).items():
+        for name, make in signals_for(Ingredients(self.model.surrogate, self.system)).items():
             try:
                 signal = make()
             except InvalidInput:
@@ -90,18 +83,16 @@ class Served:
 
     def _calibrated(self, name: str) -> HybridModel | None:
         """From the model's file, where that holds a calibration of the signal."""
-        if self.path is None or "signal" not in inspect.signature(load).parameters:
+        if self.path is None:
             return None
         try:
-            return load(self.path, self.system, signal=name)  # type: ignore[call-arg]
+            return load(self.path, self.system, signal=name)
         except InvalidInput:
             return None
 
     def _uncalibrated(self, name: str) -> HybridModel:
-        other = copy(self.model)
-        assert other is not None
-        other.signal, other.calibration, other.bound, other.cell_bound = self.signals[name], None, None, None
-        return other
+        assert self.model is not None
+        return self.model.with_signal(self.signals[name])
 
 
 class Catalogue:
@@ -112,7 +103,7 @@ class Catalogue:
         models: Iterable[str] = (),
         runs: Path | None = None,
         systems: Sequence[Environment] = (),
-        backbone: type | None = None,
+        backbone: str | None = None,
     ) -> None:
         """`models`: names that ship, files, or NAME=FILE. `systems` are the user's own, with their solvers."""
         self._runs, self._systems, self._backbone, self._lock = runs, systems, backbone, Lock()

@@ -7,7 +7,6 @@
 `state` comes back in the datatype in which it was sent. In mode 1 there is no error map, score or bound; a chain has no bound.
 """
 
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -236,8 +235,6 @@ def forecast_of(
         if question.q in (0, 1):  # needs no calibration
             options["threshold"] = np.inf if question.q else -1.0
     if question.tolerance is not None:
-        if "tolerance" not in inspect.signature(model.predict).parameters:
-            raise Refusal(422, "This version has no tolerance yet: give q, the share to keep on the surrogate.")
         options |= {"tolerance": question.tolerance, "coverage": question.coverage or COVERAGE}
 
     def answer(horizon: float) -> tuple[np.ndarray, Forecast]:

@@ -6,7 +6,7 @@ provenance, and the sha256 of everything: a file that differs by one bit is refu
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import shorten
@@ -17,20 +17,27 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensors_to_bytes
-from torch import Tensor
+from torch import Tensor, nn
 
-from hybridworld.data.atomic import write_atomically
-from hybridworld.errors import InvalidInput
+from hybridworld.data.atomic import make_folder, write_atomically
+from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
-from hybridworld.physics.registry import find_system, known_systems
+from hybridworld.physics.registry import class_from_file, find_system, known_systems
 from hybridworld.physics.spec_text import spec_from_text, spec_to_text
 from hybridworld.surrogate.backbones import BACKBONES, Backbone
 from hybridworld.surrogate.config import Config, checked
 from hybridworld.surrogate.normalisation import Normalisation
 from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.surrogate.wrapped import Wrapped, model_from, wrapped_config
 
 FORMAT = 1
+OF_WRAPPED: Any = {"surrogate": {"backbone", "params"}, "training": {"horizons"}}
+"""Settings of a model that was not trained here."""
 WEIGHTS, ARRAYS = "weights.", "arrays."
+
+
+Code = type[Backbone] | Callable[..., Any]
+"""A user's own: the class of a backbone, or a model that was wrapped, or what makes it."""
 
 
 @dataclass
@@ -51,14 +58,19 @@ class Bundle:
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
     """Write the file in one step."""
-    tensors = {WEIGHTS + name: values.detach().cpu() for name, values in bundle.surrogate.state_dict().items()}
+    wrapped = bundle.surrogate if isinstance(bundle.surrogate, Wrapped) else None
+    if wrapped:
+        wrapped.check_savable()
+    state = {name: values for name, values in bundle.surrogate.state_dict().items() if isinstance(values, Tensor)}
+    tensors = {WEIGHTS + name: values.detach().cpu() for name, values in state.items()}
     tensors |= {ARRAYS + name: torch.from_numpy(np.asarray(values, np.float32)) for name, values in bundle.arrays.items()}
     tensors = {name: values.contiguous().clone() for name, values in tensors.items()}  # networks may share weights, files not
     _check_finite(path, tensors)
     text = json.dumps(
         {
             "format": FORMAT,
-            "config": bundle.config.model_dump(mode="json"),
+            "config": bundle.config.model_dump(mode="json", include=OF_WRAPPED if wrapped else None),
+            **({"wrapped": {"answered": wrapped.answered}} if wrapped else {}),
             "spec": spec_to_text(bundle.surrogate.spec),
             "validation": bundle.validation,
             "provenance": bundle.provenance,
@@ -66,13 +78,14 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
         },
         sort_keys=True,
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_atomically(path, tensors_to_bytes(tensors, {"hybridworld": text, "sha256": digest(text, tensors)}))
 
 
-def load_bundle(path: Path, backbone: type[Backbone] | None = None, system: Environment | None = None) -> Bundle:
-    """Read such a file. No code from it or because of it is run: the class of a user's own backbone has to be given.
+def load_bundle(path: Path, backbone: str | Code | None = None, system: Environment | None = None) -> Bundle:
+    """Read such a file. No code from it or because of it is run: a user's own has to be given as `backbone`.
 
+    That is the class of a backbone, or what makes a wrapped model, itself or as `path/to/file.py:name`.
     A guided surrogate runs the solver of `system`, or of the known system that has its name; without, it has no guide.
     """
     text, tensors = _read(path)
@@ -80,30 +93,53 @@ def load_bundle(path: Path, backbone: type[Backbone] | None = None, system: Envi
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise ValueError(f"it has the format {content['format']}, and this version reads {FORMAT}")
-        content["config"].get("training", {}).setdefault("draw", "listed")  # what there was before it could be chosen
-        config, spec = checked(content["config"]), spec_from_text(content["spec"])
+        spec, wrapped, settings = spec_from_text(content["spec"]), content.get("wrapped"), content["config"]
+        if wrapped is None:
+            settings.get("training", {}).setdefault("draw", "listed")  # what there was before it could be chosen
+            config = checked(settings)
+        else:
+            config = wrapped_config(spec, **settings["surrogate"], **settings["training"])
         validation, provenance, reference = content["validation"], content["provenance"], content.get("reference", {})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(f"{path} is not a model that can be read: {str(error).rstrip('.')}.") from error
     name = config.surrogate.backbone
     if backbone is None and name not in BACKBONES:
+        what, part = ("was trained with the backbone", "class") if wrapped is None else ("is about the model", "code")
         raise InvalidInput(
-            f"{path} was trained with the backbone {name}: give its class as `backbone` (on the command line "
-            f"--backbone {name}), it is not run by itself."
+            f"{path} {what} {name}: give its {part} as `backbone` (on the command line --backbone {name}), it is not run by "
+            "itself."
         )
+    own: Any = network_class(backbone) if wrapped is None else model_from(backbone)
     weights = {name.removeprefix(WEIGHTS): values for name, values in tensors.items() if name.startswith(WEIGHTS)}
     try:
-        scales = Normalisation(*(weights[name].numpy() for name in Normalisation.__dataclass_fields__))
-        surrogate = Surrogate(spec, config.surrogate, scales, backbone)
+        scales = Normalisation.among(weights)
+        if wrapped is None:
+            surrogate = Surrogate(spec, config.surrogate, scales, own)
+        else:
+            surrogate = Wrapped(own, spec, config.surrogate, scales, own is not backbone, wrapped["answered"])
         surrogate.load_state_dict(weights)
+    except HybridWorldError as error:
+        if wrapped is not None:
+            raise
+        raise InvalidInput(f"{path}: {error}") from error
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         why = shorten(str(error).splitlines()[-1].strip(" \t."), 200)  # the first line of torch is a heading
         raise InvalidInput(f"{path}: the weights do not fit the network {name}: {why}.") from error
     surrogate.eval()
+    if isinstance(surrogate, Wrapped):
+        surrogate.check_same()
     if config.surrogate.guide and (system or spec.name in known_systems()):
         surrogate.attach_guide(system or find_system(spec.name))
     arrays = {name.removeprefix(ARRAYS): values.numpy() for name, values in tensors.items() if name.startswith(ARRAYS)}
     return Bundle(surrogate, config, validation, provenance, arrays, reference)
+
+
+def network_class(backbone: str | Code | None) -> Any:
+    """The class of a user's own backbone, which `path/to/file.py:Class` may name."""
+    if not isinstance(backbone, str):
+        return backbone
+    path, _, name = backbone.partition(":")
+    return class_from_file(Path(path), name, nn.Module)
 
 
 def _read(path: Path) -> tuple[str, dict[str, Tensor]]:

@@ -18,7 +18,6 @@ from torch.optim.swa_utils import AveragedModel
 from hybridworld.data.atomic import write_atomically
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.config import Config
-from hybridworld.surrogate.normalisation import Normalisation
 from hybridworld.surrogate.surrogate import Surrogate
 
 FILE = "checkpoint.pt"
@@ -30,9 +29,10 @@ Weights = tuple[Tensor, ...] | list[Tensor]
 class State:
     """Weights, optimiser, moving average, how far we are, and what was seen on the way."""
 
-    def __init__(self, config: Config, surrogate: Surrogate, data: str | None = None) -> None:
+    def __init__(self, config: Config, surrogate: Surrogate, origin: Mapping[str, Any] | None = None) -> None:
         training = config.training
-        self.config, self.surrogate, self.data = config, surrogate, data
+        self.config, self.surrogate = config, surrogate
+        self.origin = {name: (origin or {}).get(name) for name in ORIGIN}
         self.optimiser = torch.optim.AdamW(
             surrogate.parameters(), lr=training.lr, weight_decay=training.weight_decay, fused=True
         )
@@ -48,6 +48,7 @@ class State:
         self.finished = False
         self.units: dict[str, float] = {}  # how well the scales are known
         self.chosen_by = 0  # trajectories that choose the best epoch
+        self.began_with: float | None = None  # validation error of the model that it goes on from
 
     @property
     def judged(self) -> Surrogate:
@@ -82,10 +83,9 @@ class State:
 
         The best epoch has the lowest validation error, in the measure that training makes small.
         """
-        training = self.config.training
+        training, measure = self.config.training, self.config.training.measure
         self.history.append(record)
         self.seconds += seconds
-        measure = "relative to guide" if training.weighting == "guide" else "mse"
         if not self.best_epoch or record[measure] < self.history[self.best_epoch - 1][measure]:
             self.best_epoch = record["epoch"]
         self.finished = self.epoch >= training.epochs or self.epoch - self.best_epoch >= training.patience
@@ -95,7 +95,8 @@ class State:
         """All of it, as tensors and plain values."""
         return {
             "config": self.config.model_dump(mode="json"),
-            "data": self.data,
+            **self.origin,
+            "system": self.surrogate.spec.name,
             "surrogate": self.surrogate.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "average": self.average.state_dict() if self.average else None,
@@ -115,16 +116,13 @@ class State:
         for name, value in content["plain"].items():
             setattr(self, name, value)
 
-    @staticmethod
-    def scales(content: Mapping[str, Any]) -> Normalisation:
-        """Those that the saved surrogate was made with."""
-        return Normalisation(*(content["surrogate"][name].cpu().numpy() for name in Normalisation.__dataclass_fields__))
-
 
 PLAIN = (
     "step", "loss_sum", "loss_steps", "seconds", "step_seconds", "history", "best_epoch", "unsolved", "finished", "units",
-    "chosen_by",
+    "chosen_by", "began_with",
 )  # fmt: skip
+ORIGIN = {"data": "on", "from": "from"}
+"""What a training learns from and goes on from, by their names in its provenance: a run goes on only with the same."""
 
 
 def moving_average(decay: float) -> Callable[[Weights, Weights, Tensor | int], None]:
@@ -147,8 +145,8 @@ class Checkpoints:
         self._writing: Future | None = None
         self._last = time.monotonic()
 
-    def load(self, config: Config, data: str | None = None) -> dict[str, Any] | None:
-        """What was saved here, if anything; it must be of the same training, on the same data."""
+    def load(self, config: Config, origin: Mapping[str, Any] | None = None, system: str | None = None) -> dict[str, Any] | None:
+        """What was saved here, if anything; it must be of the same training: its system, its data, the model it began with."""
         if not self._path.exists():
             return None
         try:
@@ -159,6 +157,10 @@ class Checkpoints:
             here = content["config"]
         except Exception as error:
             raise InvalidInput(f"{self._path} is damaged, or no checkpoint: delete it to begin anew.") from error
+        if system is not None and content.get("system", system) != system:
+            raise InvalidInput(
+                f"{self._path.parent} holds a training of {content['system']}, not of {system}: choose another folder."
+            )
         wanted = config.model_dump(mode="json")
         for section, settings in wanted.items():
             for key, value in settings.items():
@@ -167,11 +169,14 @@ class Checkpoints:
                         f"{self._path.parent} holds a training with {section}.{key}={here.get(section, {}).get(key)}, "
                         f"and this one has {value}: choose another folder, or delete it."
                     )
-        if content.get("data") != data:
-            raise InvalidInput(
-                f"{self._path.parent} holds a training on {content.get('data') or 'unknown data'}, "
-                f"and this one is on {data or 'unknown data'}: choose another folder, or delete it."
-            )
+        for name, word in ORIGIN.items():
+            saved, asked = content.get(name), (origin or {}).get(name)
+            if saved != asked:
+                nothing = "unknown data" if name == "data" else "no model"
+                raise InvalidInput(
+                    f"{self._path.parent} holds a training {word} {saved or nothing}, "
+                    f"and this one is {word} {asked or nothing}: choose another folder, or delete it."
+                )
         return content
 
     def save_if_due(self, state: State, at_once: bool) -> None:

@@ -5,6 +5,7 @@ Settings are laid over each other: defaults, then the preset, then what the syst
 """
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -13,6 +14,9 @@ from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.spec import StateSpec
 
 Settings = Mapping[str, Mapping[str, Any]]  # section -> key -> value
+
+RELATIVE = "relative to guide"
+"""The mean square error over that of the guide, as records of a training call it."""
 
 
 class Section(BaseModel):
@@ -110,6 +114,11 @@ class TrainingConfig(Section):
         """Of the whole training."""
         return self.epochs * self.steps_per_epoch
 
+    @property
+    def measure(self) -> str:
+        """What chooses the best epoch: the validation error that training makes small."""
+        return RELATIVE if self.weighting == "guide" else "mse"
+
 
 class Config(Section):
     """All that decides about a training, but for the data."""
@@ -196,12 +205,21 @@ def parse_wishes(wishes: Iterable[str]) -> Settings:
         if not equals or not value:
             raise InvalidInput(f"The setting '{wish}' has no value: write it as training.lr=1e-4.")
         if name not in known:
-            sections = [each for each in known if each.endswith(f".{name.rpartition('.')[2]}")]  # right, but for its section
-            hint = f" Did you mean '{sections[0]}'?" if sections else nearest(name, known) or f" There are: {', '.join(known)}."
-            raise InvalidInput(f"There is no setting '{name}'.{hint}")
+            raise InvalidInput(f"There is no setting '{name}'.{nearest_setting(name)}")
         section, _, key = name.partition(".")
         found.setdefault(section, {})[key] = value
     return found
+
+
+def nearest_setting(name: str) -> str:
+    """The end of a message about an unknown setting: names are compared without their section, which resembles any other."""
+    known = known_settings()
+    section, _, key = name.rpartition(".")
+    keys = {each.partition(".")[2]: each for each in known}
+    found = get_close_matches(key, keys, n=1)
+    if found:
+        return f" Did you mean '{keys[found[0]]}'?"
+    return f" There are: {', '.join(each for each in known if each.startswith(f'{section}.')) or ', '.join(known)}."
 
 
 def known_settings() -> dict[str, str]:
@@ -228,7 +246,7 @@ def sentence(error: ValidationError) -> str:
     name, value, context = ".".join(map(str, first["loc"][:2])), first["input"], first.get("ctx", {})
     match first["type"]:
         case "extra_forbidden":
-            return f"There is no setting '{name}'.{nearest(name, known_settings())}"
+            return f"There is no setting '{name}'.{nearest_setting(name)}"
         case "missing":
             return f"The setting {name} has no value."
         case "literal_error":

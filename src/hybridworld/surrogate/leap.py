@@ -118,11 +118,26 @@ def completed(x: Tensor, patch: int, boundaries: tuple[str, ...]) -> Tensor:
 
 def extended(x: Tensor, ends: list[tuple[int, int]], boundaries: tuple[str, ...]) -> Tensor:
     """x with that many more cells before and after each axis: what lies beyond the edge."""
+    if torch.compiler.is_exporting():
+        return joined(x, ends, boundaries)
     for kind in ("circular", "replicate"):
         mine = [end if (boundary == "periodic") == (kind == "circular") else (0, 0)
                 for end, boundary in zip(ends, boundaries, strict=True)]  # fmt: skip
         if any(map(any, mine)):
             x = F.pad(x, [cells for end in reversed(mine) for cells in end], kind)
+    return x
+
+
+def joined(x: Tensor, ends: list[tuple[int, int]], boundaries: tuple[str, ...]) -> Tensor:
+    """The same from slices: engines have no padding of these kinds, or a slow one, and all of them can join."""
+    for axis, ((before, after), boundary) in enumerate(zip(ends, boundaries, strict=True), start=2):
+        cells = x.shape[axis]
+        if boundary == "periodic":
+            parts = [x.narrow(axis, cells - before, before), x, x.narrow(axis, 0, after)]
+        else:
+            parts = [*[x.narrow(axis, 0, 1)] * before, x, *[x.narrow(axis, cells - 1, 1)] * after]
+        parts = [part for part in parts if part.shape[axis]]
+        x = torch.cat(parts, dim=axis) if len(parts) > 1 else x
     return x
 
 
@@ -139,7 +154,7 @@ def spread(x: Tensor, patch: int) -> Tensor:
     dimensions = x.dim() - 2
     split = x.unflatten(1, (-1, *[patch] * dimensions))
     order = [0, 1, *(axis for each in range(dimensions) for axis in (2 + dimensions + each, 2 + each))]
-    return split.permute(order).reshape(len(x), -1, *(cells * patch for cells in x.shape[2:]))
+    return split.permute(order).reshape(x.shape[0], -1, *(cells * patch for cells in x.shape[2:]))
 
 
 def averaged(x: Tensor, patch: int) -> Tensor:

@@ -9,8 +9,9 @@ thousand times more than anything else and must not set the unit for everything 
 the amplitude, which is that of the field itself where it exceeds the usual.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 import torch
@@ -45,6 +46,11 @@ class Normalisation:
     horizons: np.ndarray  # (rungs,) increasing, in frames
     changes: np.ndarray  # (rungs, channels)
 
+    @classmethod
+    def among(cls, weights: Mapping[str, Tensor]) -> Self:
+        """Those that a surrogate keeps beside its weights."""
+        return cls(*(weights[each.name].cpu().numpy() for each in fields(cls)))
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -56,19 +62,28 @@ class Measured:
     """The largest relative standard error of a channel's deviation, estimated from the spread over trajectories."""
 
 
-def measure(spec: StateSpec, evidence: Evidence, horizons: Sequence[int], seed: int = 0) -> Measured:
-    """The scales of as many trajectories as it takes for stable deviations, all frames of each."""
+def measure(
+    spec: StateSpec,
+    evidence: Evidence,
+    horizons: Sequence[int],
+    seed: int = 0,
+    most: int = MOST,
+    tell: Callable[[str], None] = lambda what: None,
+) -> Measured:
+    """The scales of as many trajectories as it takes for stable deviations, but at most so many, all frames of each."""
     rng, ladder = np.random.default_rng([seed, 1]), sorted(set(horizons))
     moments: list[np.ndarray] = []  # per trajectory (2, channels): means of x and of x^2
     params: list[np.ndarray] = []
     pairs: list[Batch] = []
     error = np.inf
-    for block in evidence.blocks(MOST):
+    tell(f"measuring units: at most {most} trajectories")
+    for block in evidence.blocks(most):
         moments += list(trajectory_moments(block))
         params.append(block.params)
         if len(moments) <= max(FEWEST, CHANGING // block.states[0, 0, 0].size):
             pairs += pairs_of([block] * (1 if spec.grid else STARTS), ladder, rng)
         error = deviation_error(np.array(moments))
+        tell(f"measuring units: {len(moments)} trajectories, known to {error:.1%}")
         if len(moments) >= FEWEST and error <= STABLE:
             break
     mean, square = np.mean(moments, axis=0)
@@ -125,8 +140,8 @@ def typical(squares: Tensor, size: int) -> Tensor:
 
 def amplitude(z: Tensor) -> Tensor:
     """How much fields (batch, channels, *grid) vary over their grid, in deviations, but 1 at least: (batch,)."""
-    if z.dim() == 2 or not len(z):  # state vectors, or nothing
-        return z.new_ones(len(z))
+    if z.dim() == 2 or z.shape[0] == 0:  # state vectors, or nothing
+        return z.new_ones(z.shape[0])
     return z.flatten(2).var(dim=2, correction=0).mean(dim=1).sqrt().clamp(min=1)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.surrogate.config import TrainingConfig
 from hybridworld.surrogate.horizons import halves
 from hybridworld.surrogate.surrogate import Surrogate
@@ -110,7 +110,7 @@ class Objective(nn.Module):
                 state, param = (values[row].double().cpu().numpy() for values in (states, params))
                 answers.append(self._solve(state[None], int(frames[row]), param[None])[0])
                 rows.append(row)
-            except HybridWorldError:
+            except (InvalidInput, SolverFailure):
                 self.unsolved += 1
         found = torch.tensor(rows, dtype=torch.long, device=states.device)
         shape = (0, *states.shape[1:])

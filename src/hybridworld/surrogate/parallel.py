@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from hybridworld.errors import InvalidInput
 from hybridworld.physics.spec import StateSpec
 from hybridworld.physics.threads import thread_count
 
@@ -45,18 +46,35 @@ class Team:
         return said[0]
 
 
-def team() -> Team:
+def device_of(name: str | torch.device | None) -> torch.device:
+    """The device of that name; without one, a GPU where there is one."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device).item()  # is it here, and can it compute?
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
+        raise InvalidInput(
+            f"The device is '{name}', which this machine does not have: choose cpu, or cuda with a GPU."
+        ) from error
+    return device
+
+
+def team(device: str | None = None) -> Team:
     """The team that torchrun's environment variables describe; without them, a team of one.
 
-    A process joins once and leaves when it ends: gloo cannot meet again where it has met before.
+    Each process takes a GPU of its own where there are some, unless a device is named. A process joins once and leaves when it
+    ends: gloo cannot meet again where it has met before.
     """
     rank, world, local = (int(os.environ.get(name, default)) for name, default in
                           (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0)))  # fmt: skip
-    cuda = torch.cuda.is_available()
+    chosen = device_of(device)
+    if chosen.type == "cuda" and chosen.index is None:
+        chosen = torch.device("cuda", local % torch.cuda.device_count())
     if world > 1 and not dist.is_initialized():
-        dist.init_process_group("nccl" if cuda else "gloo")
+        dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
         atexit.register(dist.destroy_process_group)
-    return Team(rank, world, torch.device("cuda", local % torch.cuda.device_count()) if cuda else torch.device("cpu"))
+    return Team(rank, world, chosen)
 
 
 def threads_for(spec: StateSpec) -> int:

@@ -10,17 +10,20 @@ A guided surrogate corrects a coarse run of the system's own solver instead (`gu
 the ranges that their fields allow: the answer is a state that can exist.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hybridworld.errors import InvalidInput
+from hybridworld.errors import CodeFailure, InvalidInput, raised
+from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.backbones import Backbone, find_backbone
+from hybridworld.surrogate.backbones import BACKBONES, Backbone, find_backbone
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
 from hybridworld.surrogate.guide import Guide
@@ -46,11 +49,32 @@ class Surrogate(nn.Module):
     changes: Tensor
     low: Tensor
     high: Tensor
+    answered: tuple[int, ...] | None = None
+    """The whole horizons that it answers, where these are not all (`wrapped`)."""
 
     def __init__(
         self, spec: StateSpec, config: SurrogateConfig, scales: Normalisation, backbone: type[Backbone] | None = None
     ) -> None:
         super().__init__()
+        self._keep(spec, config, scales)
+        boundaries = tuple(axis.boundary for axis in spec.axes[: len(spec.grid)])
+        make = backbone or find_backbone(config.backbone, spec)
+        self.conditioning = Conditioning(len(spec.params) if config.params else 0, CONDITION)
+        options = {} if config.width is None else {"width": config.width}
+        if config.backbone == "leap":
+            options["patch"] = config.patch or default_patch(spec.grid)
+        self.guide: Guide | None = None
+        self.engine: Callable[..., Tensor] | None = None
+        """What answers instead of the network where no gradient is wanted: called with `inputs`; a copy of the weights."""
+        if config.guide:
+            make, options["factor"] = GuidedLeap, config.guide_factor or options["patch"]
+        self.backbone: Any = self._made(make, boundaries, options)
+        if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
+            for parameter in self.backbone.last.parameters():
+                nn.init.zeros_(parameter)
+
+    def _keep(self, spec: StateSpec, config: SurrogateConfig, scales: Normalisation) -> None:
+        """All but the network."""
         self.spec, self.config = spec, config
         for name, values in asdict(scales).items():
             self.register_buffer(name, torch.from_numpy(np.array(values, np.float32)))
@@ -59,19 +83,22 @@ class Surrogate(nn.Module):
         allowed = torch.tensor(spec.allowed if physical else [(-torch.inf, torch.inf)] * len(spec.channels))
         for name, values in zip(("low", "high"), allowed.unbind(1), strict=True):
             self.register_buffer(name, values, persistent=False)
-        boundaries = tuple(axis.boundary for axis in spec.axes[: len(spec.grid)])
-        make = backbone or find_backbone(config.backbone, spec)
-        self.conditioning = Conditioning(len(spec.params) if config.params else 0, CONDITION)
-        options = {} if config.width is None else {"width": config.width}
-        if config.backbone == "leap":
-            options["patch"] = config.patch or default_patch(spec.grid)
-        self.guide: Guide | None = None
-        if config.guide:
-            make, options["factor"] = GuidedLeap, config.guide_factor or options["patch"]
-        self.backbone: Any = make(len(spec.channels), boundaries, CONDITION, **options)
-        if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
-            for parameter in self.backbone.last.parameters():
-                nn.init.zeros_(parameter)
+
+    def _made(self, make: Any, boundaries: tuple[str, ...], options: dict[str, Any]) -> Any:
+        """The network; one of the user's own is tried at once, so that what it gets wrong is told with the user's line."""
+        arguments = (len(self.spec.channels), boundaries, CONDITION)
+        if self.config.backbone in BACKBONES:
+            return make(*arguments, **options)
+        z, name = torch.zeros(2, *self.spec.shape), f"The network {self.config.backbone}"
+        try:
+            network = make(*arguments, **options)
+            with torch.no_grad():
+                answer = network.eval()(z, torch.zeros(2, CONDITION))
+        except Exception as error:
+            raise CodeFailure(f"{name} raised {raised(error)}.") from error
+        if not isinstance(answer, Tensor) or answer.shape != z.shape:
+            raise CodeFailure(f"{name} maps states of shape {tuple(z.shape)} to {shown(answer)}; the shape must stay.")
+        return network.train()
 
     def attach_guide(self, environment: Environment) -> None:
         """Let a guided surrogate run the solver of its system on a coarse grid."""
@@ -91,10 +118,39 @@ class Surrogate(nn.Module):
                 f"{', *grid' if self.spec.grid else ''}), with the channels {', '.join(self.spec.channels)}."
             )
         horizons = self._horizons(horizons, states)
-        if not self.config.guide:
-            return self.denormalise(self.advance(self.normalise(states), horizons, params))
-        then = self.ask_guide(states, horizons, params) if then is None else then
-        return self.denormalise(self.correct(self.normalise(states), states, then, horizons, params))
+        if self.config.guide and then is None:
+            then = self.ask_guide(states, horizons, params)
+        given = self.inputs(states, horizons, params, then)
+        return self.answer(**given) if self.engine is None or torch.is_grad_enabled() else self.engine(*given.values())
+
+    def inputs(self, states: Tensor, horizons: Tensor, params: Tensor | None, then: Tensor | None) -> dict[str, Tensor]:
+        """What `answer` takes, by name: parameters and guide only where the network sees them."""
+        found = {"states": states, "horizons": horizons}
+        if self.sees_params:
+            found["params"] = self._checked(params, states.shape[0])
+        return found if then is None else found | {"then": then}
+
+    def answer(self, states: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None) -> Tensor:
+        """All of the arithmetic: tensors in, tensor out, nothing else is asked. An engine runs this."""
+        z = self.normalise(states)
+        if then is None:
+            return self.denormalise(self.advance(z, horizons, params))
+        return self.denormalise(self.correct(z, states, then, horizons, params))
+
+    def train(self, mode: bool = True) -> Self:
+        """In training the weights change: an engine, which has a copy of them, is dropped."""
+        if mode:
+            self.engine = None
+        return super().train(mode)
+
+    @contextmanager
+    def eager(self) -> Iterator[None]:
+        """Inside, the network itself answers: for whoever watches its layers."""
+        engine, self.engine = self.engine, None
+        try:
+            yield
+        finally:
+            self.engine = engine
 
     def normalise(self, states: Tensor) -> Tensor:
         """Physical units -> z."""
@@ -145,9 +201,9 @@ class Surrogate(nn.Module):
     def unit_of_change(self, horizons: Tensor) -> Tensor:
         """change(h) for horizons (batch,) -> (batch, channels)."""
         if self.config.residual == "plain":
-            return self.changes.new_ones(len(horizons), self.changes.shape[1])
+            return self.changes.new_ones(horizons.shape[0], self.changes.shape[1])
         rungs, place = torch.log2(self.horizons), torch.log2(horizons)
-        above = torch.searchsorted(rungs, place.contiguous()).clamp(1, max(len(rungs) - 1, 1)).clamp(max=len(rungs) - 1)
+        above = (rungs < place[:, None]).sum(dim=1).clamp(1, max(len(rungs) - 1, 1)).clamp(max=len(rungs) - 1)
         below = (above - 1).clamp(min=0)
         share = ((place - rungs[below]) / (rungs[above] - rungs[below]).clamp(min=1e-6)).clamp(0, 1)[:, None]
         between = torch.lerp(self.changes[below], self.changes[above], share)
@@ -155,16 +211,25 @@ class Surrogate(nn.Module):
 
     def conditions(self, z: Tensor, params: Tensor | None) -> Tensor:
         """Normalised parameters (batch, n); n = 0 for a network that sees the state alone."""
-        if not (self.config.params and self.spec.params):
-            return z.new_zeros(len(z), 0)
-        if params is None or params.shape != (len(z), len(self.spec.params)):
+        if not self.sees_params:
+            return z.new_zeros(z.shape[0], 0)
+        return (self._checked(params, z.shape[0]) - self.param_mean) / self.param_std
+
+    @property
+    def sees_params(self) -> bool:
+        """Do parameters of the dynamics reach the network?"""
+        return self.config.params and bool(self.spec.params)
+
+    def _checked(self, params: Tensor | None, count: int) -> Tensor:
+        """One row per state."""
+        if params is None or params.shape != (count, len(self.spec.params)):
             names = ", ".join(parameter.name for parameter in self.spec.params)
             found = "none" if params is None else tuple(params.shape)
             raise InvalidInput(
-                f"{self.spec.name}: params have shape {found}; expected {(len(z), len(self.spec.params))}, "
+                f"{self.spec.name}: params have shape {found}; expected {(count, len(self.spec.params))}, "
                 f"one row per state with the values of: {names}."
             )
-        return (params - self.param_mean) / self.param_std
+        return params
 
     def _horizons(self, horizons: Tensor | float, states: Tensor) -> Tensor:
         """One positive number per state."""

@@ -9,17 +9,18 @@ Run the same call again after any interruption, and it goes on; the final weight
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
-from hybridworld.data.atomic import only_one_in, write_atomically
-from hybridworld.data.evidence import evidence_pairs
+from hybridworld.data.atomic import make_folder, only_one_in, write_atomically
+from hybridworld.data.evidence import Watched, evidence_pairs
 from hybridworld.data.pairs import Batch, Evidence, GuidedBatch, Pairs, TrajectorySource
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
@@ -27,9 +28,9 @@ from hybridworld.physics.symmetry import Symmetry
 from hybridworld.surrogate.backbones import Backbone
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.checkpoint import Checkpoints, Interrupts, State
-from hybridworld.surrogate.config import Config, TrainingConfig
+from hybridworld.surrogate.config import RELATIVE, Config, TrainingConfig
 from hybridworld.surrogate.horizons import drawn_horizons
-from hybridworld.surrogate.normalisation import measure
+from hybridworld.surrogate.normalisation import MOST, Normalisation, measure
 from hybridworld.surrogate.objective import Objective, Solve, relative_to_guide
 from hybridworld.surrogate.parallel import Team, team
 from hybridworld.surrogate.surrogate import Surrogate
@@ -53,7 +54,11 @@ class Task:
     system: Environment | None = None
     """Runs the guide of a guided surrogate."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """Goes into the model. A run goes on only with the `data` that it names."""
+    """Goes into the model. A run goes on only with the `data`, and `from` the model, that it names."""
+    start: Bundle | None = None
+    """A trained model to go on from: its weights and units, with a fresh optimiser."""
+    units: int = MOST
+    """Trajectories, at most, from which units are measured."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +70,15 @@ class Watch:
     on_epoch: Callable[[State, dict[str, Any]], None] = lambda state, record: None
     probe: Callable[[Surrogate, Mapping[int, Batch]], Mapping[int, float]] | None = None
     """Every few epochs: a number per horizon about the surrogate, from the validation pairs (the AUROC of its error map)."""
+    tell: Callable[[str], None] = lambda what: None
+    """What is being prepared before the first step, such as `measuring units: 12 trajectories`."""
 
 
-def train(task: Task, folder: Path, watch: Watch | None = None) -> State | None:
+def train(task: Task, folder: Path, watch: Watch | None = None, device: str | None = None) -> State | None:
     """Train in `folder`, or go on there. Under torchrun only the leader has an outcome; it wrote `model.safetensors`."""
     watch = watch or Watch()
-    us = team()
-    folder.mkdir(parents=True, exist_ok=True)
+    us = team(device)
+    make_folder(folder)
     with only_one_in(folder, "training") if us.leads else nullcontext(), torch.random.fork_rng():
         state = run(task, folder, watch, us)
     return state if us.leads else None
@@ -83,41 +90,29 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     if training.batch % us.world:
         raise InvalidInput(f"training.batch is {training.batch}: {us.world} processes cannot share it evenly.")
     checkpoints = Checkpoints(folder)
-    state = begin(task, checkpoints.load(task.config, task.provenance.get("data")), us)
+    saved = checkpoints.load(task.config, task.provenance, task.train.spec.name)
+    state = begin(task, saved, us, watch.tell if us.leads else lambda what: None)
     objective = Objective(state.surrogate, training, task.solve, (us.rank, us.world))
     objective.unsolved = state.unsolved
     model = us.share(objective)
-    horizons, probabilities = drawn_horizons(training.horizons, training.draw)
-    pairs = Pairs(
-        task.train, training.batch // us.world, training.seed, horizons.tolist(),
-        task.symmetries if training.augment else (), training.augment, (us.rank, us.world), probabilities.tolist(),
-        state.surrogate.guide,
-    )  # fmt: skip
     checks: dict[int, Batch] = {}
     if us.leads:
         if not state.finished:
-            checks = evidence_pairs(task.val, training.horizons, training.validation, training.seed)
+            evidence = Watched(
+                task.val, lambda done: watch.tell(f"trajectories for validation: {done} of {training.validation}")
+            )
+            checks = evidence_pairs(evidence, training.horizons, training.validation, training.seed)
             state.chosen_by = min(len(batch.states) for batch in checks.values())
         state.no_change = {h: asdict(score) for h, score in scores_of_no_change(state.surrogate, checks).items()}
+        if task.start and not state.step:
+            state.began_with = validated(task, state, checks)[training.measure]
         lines = (json.dumps(record) + "\n" for record in state.history)
         write_atomically(folder / METRICS, "".join(lines).encode())
         watch.on_start(state)
-    parameters = [parameter for parameter in state.surrogate.parameters() if parameter.requires_grad]
-    with closing(pairs.batches(state.step)) as batches, Interrupts() as interrupts, checkpoints:
+    with closing(pairs_for(task, state, us).batches(state.step)) as batches, Interrupts() as interrupts, checkpoints:
         while not state.finished:
             began = time.perf_counter()
-            for group in state.optimiser.param_groups:
-                group["lr"] = learning_rate(training, state.step)
-            batch = next(batches)
-            guide = torch.from_numpy(batch.guide).to(us.device) if isinstance(batch, GuidedBatch) else None
-            loss = model(*to_tensors(batch, us.device), guide)
-            value = loss.item()
-            state.optimiser.zero_grad()
-            loss.backward()
-            clip_grad_norm_(parameters, training.clip)
-            state.optimiser.step()
-            if state.average:
-                state.average.update_parameters(state.surrogate)
+            value = update(state, model, next(batches), us)
             state.unsolved = objective.unsolved
             state.advance(value, time.perf_counter() - began)
             if not math.isfinite(value):
@@ -136,22 +131,60 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     return state
 
 
-def begin(task: Task, found: dict[str, Any] | None, us: Team) -> State:
-    """The state at the first step, or the one that was saved."""
+def pairs_for(task: Task, state: State, us: Team) -> Pairs:
+    """What this process learns from."""
     training = task.config.training
+    horizons, probabilities = drawn_horizons(training.horizons, training.draw)
+    return Pairs(
+        task.train, training.batch // us.world, training.seed, horizons.tolist(),
+        task.symmetries if training.augment else (), training.augment, (us.rank, us.world), probabilities.tolist(),
+        state.surrogate.guide,
+    )  # fmt: skip
+
+
+def update(state: State, model: nn.Module, batch: Batch, us: Team) -> float:
+    """One step of the optimiser; returns the loss before it."""
+    training = state.config.training
+    for group in state.optimiser.param_groups:
+        group["lr"] = learning_rate(training, state.step)
+    guide = torch.from_numpy(batch.guide).to(us.device) if isinstance(batch, GuidedBatch) else None
+    loss = model(*to_tensors(batch, us.device), guide)
+    value = loss.item()
+    state.optimiser.zero_grad()
+    loss.backward()
+    clip_grad_norm_([each for each in state.surrogate.parameters() if each.requires_grad], training.clip)
+    state.optimiser.step()
+    if state.average:
+        state.average.update_parameters(state.surrogate)
+    return value
+
+
+def begin(task: Task, found: dict[str, Any] | None, us: Team, tell: Callable[[str], None] = lambda what: None) -> State:
+    """The state at the first step, or the one that was saved."""
+    training, start = task.config.training, task.start
     torch.manual_seed(training.seed)  # initial weights, and whatever a user's network draws
-    measured = None if found else measure(task.train.spec, task.train, training.horizons, training.seed)
-    scales = measured.scales if measured else State.scales(found or {})
+    measured = None
+    if found:
+        scales = Normalisation.among(found["surrogate"])
+    elif start:
+        scales = Normalisation.among(start.surrogate.state_dict())
+    else:
+        measured = measure(task.train.spec, task.train, training.horizons, training.seed, task.units, tell)
+        scales = measured.scales
     surrogate = Surrogate(task.train.spec, task.config.surrogate, scales, task.backbone).to(us.device)
+    if start:
+        surrogate.load_state_dict(start.surrogate.state_dict())
     if task.config.surrogate.guide:
         if task.system is None:
             raise InvalidInput("surrogate.guide=true needs the solver of the system: name the system.")
         surrogate.attach_guide(task.system)
-    state = State(task.config, surrogate, task.provenance.get("data"))
-    if measured:
+    state = State(task.config, surrogate, task.provenance)
+    if found:
+        state.restore(found)
+    elif start:
+        state.units = dict(start.provenance.get("units", {}))
+    elif measured:
         state.units = {"trajectories": measured.trajectories, "relative error": float(f"{measured.error:.2g}")}
-    else:
-        state.restore(found or {})
     return state
 
 
@@ -166,24 +199,19 @@ def learning_rate(training: TrainingConfig, step: int) -> float:
 def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Path, watch: Watch) -> None:
     """Validate, note it down, keep the best model, decide whether to go on."""
     began = time.perf_counter()
-    training, judged = task.config.training, state.judged
-    judged.eval()
-    found = scores(judged, checks)
+    training = task.config.training
     record: dict[str, Any] = {
         "epoch": state.epoch,
         "step": state.step,
         "lr": learning_rate(training, state.step - 1),
         "loss": state.mean_loss,
-        "mse": sum(score.mse for score in found.values()) / len(found),
-        "horizons": {h: asdict(score) | {"no_change": state.no_change[h]} for h, score in found.items()},
+        **validated(task, state, checks),
     }
-    if training.weighting == "guide":
-        record["relative to guide"] = mean_relative_to_guide(judged, checks)
     if state.unsolved:
         record["unsolved"] = state.unsolved
     if watch.probe and (state.epoch % PROBE_EVERY == 0 or state.epoch == training.epochs):
-        record["auroc"] = dict(watch.probe(judged, checks))
-    judged.train()
+        with evaluating(state.judged):
+            record["auroc"] = dict(watch.probe(state.judged, checks))
     record["samples_per_second"] = state.rate
     state.end_epoch(record, time.perf_counter() - began)
     if state.best_epoch == state.epoch:
@@ -191,6 +219,28 @@ def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Pat
     with (folder / METRICS).open("a") as file:
         file.write(json.dumps(record) + "\n")
     watch.on_epoch(state, record)
+
+
+def validated(task: Task, state: State, checks: Mapping[int, Batch]) -> dict[str, Any]:
+    """The errors of the model that is judged, as it is now."""
+    judged = state.judged
+    with evaluating(judged):
+        found = scores(judged, checks)
+        record: dict[str, Any] = {
+            "mse": sum(score.mse for score in found.values()) / len(found),
+            "horizons": {h: asdict(score) | {"no_change": state.no_change[h]} for h, score in found.items()},
+        }
+        if task.config.training.weighting == "guide":
+            record[RELATIVE] = mean_relative_to_guide(judged, checks)
+    return record
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Nothing random in it while it is judged."""
+    model.eval()
+    yield
+    model.train()
 
 
 def mean_relative_to_guide(surrogate: Surrogate, checks: Mapping[int, Batch]) -> float:
@@ -201,9 +251,22 @@ def mean_relative_to_guide(surrogate: Surrogate, checks: Mapping[int, Batch]) ->
 
 
 def best_bundle(task: Task, state: State) -> Bundle:
-    """The model with the lowest validation error, as it is now."""
-    record = state.history[state.best_epoch - 1]
-    known = {"epoch": state.best_epoch, "seconds": round(state.seconds, 1), "units": state.units, "chosen by": state.chosen_by}
-    scored = {"mse": record["mse"], "horizons": {str(h): score for h, score in record["horizons"].items()}}
+    """The model with the lowest validation error, as it is now; seconds and samples count all trainings that led to it."""
+    record, before = state.history[state.best_epoch - 1], task.start
+    known = {
+        "epoch": state.best_epoch,
+        "seconds": round(state.seconds + (before.provenance.get("seconds", 0) if before else 0), 1),
+        "samples": record["step"] * task.config.training.batch + (samples_of(before) if before else 0),
+        "units": state.units,
+        "chosen by": state.chosen_by,
+    }
+    scored = {name: record[name] for name in ("mse", RELATIVE) if name in record}
+    scored["horizons"] = {str(h): score for h, score in record["horizons"].items()}
     reference = task.system.identity if task.system else {}
     return Bundle(state.judged, task.config, scored, {**task.provenance, **known}, reference=reference)
+
+
+def samples_of(bundle: Bundle) -> int:
+    """Pairs that a model has learned from; older files tell the epoch alone."""
+    training = bundle.config.training
+    return bundle.provenance.get("samples", bundle.provenance.get("epoch", 0) * training.steps_per_epoch * training.batch)

@@ -100,7 +100,19 @@ class Conv(nn.Module):
 
 def padded(x: Tensor, boundaries: tuple[str, ...]) -> Tensor:
     """One more cell at both ends of each axis."""
-    return Padding.apply(x, boundaries)
+    return joined(x, boundaries) if torch.compiler.is_exporting() else Padding.apply(x, boundaries)
+
+
+def joined(x: Tensor, boundaries: tuple[str, ...]) -> Tensor:
+    """The same from slices: boundaries may differ between axes, and engines may have no padding of these kinds."""
+    for axis, boundary in enumerate(boundaries, start=2):
+        ends = [x.narrow(axis, 0, 1), x.narrow(axis, x.shape[axis] - 1, 1)]
+        if boundary == "periodic":
+            ends.reverse()
+        if boundary == "wall":
+            ends = [torch.zeros_like(end) for end in ends]
+        x = torch.cat([ends[0], x, ends[1]], dim=axis)
+    return x
 
 
 class Padding(torch.autograd.Function):
@@ -115,14 +127,7 @@ class Padding(torch.autograd.Function):
         ctx.boundaries = boundaries
         if len(set(boundaries)) == 1:
             return F.pad(x, [1, 1] * len(boundaries), PADDING[boundaries[0]])
-        for axis, boundary in enumerate(boundaries, start=2):
-            ends = [x.narrow(axis, 0, 1), x.narrow(axis, -1, 1)]
-            if boundary == "periodic":
-                ends.reverse()
-            if boundary == "wall":
-                ends = [torch.zeros_like(end) for end in ends]
-            x = torch.cat([ends[0], x, ends[1]], dim=axis)
-        return x
+        return joined(x, boundaries)
 
     @staticmethod
     @once_differentiable

@@ -14,6 +14,10 @@ import numpy as np
 from crepes import ConformalRegressor
 
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import as_number, number, shown
+
+COVERAGE = 0.9
+"""What is promised where nothing else is asked for, if there are trajectories enough."""
 
 APART = 20
 """Trajectories of each kind below which beginnings and later frames are fitted together: so few cannot promise much alone."""
@@ -64,20 +68,32 @@ class ErrorBound:
         groups = [residuals]
         if beginning is not None and min(beginning.sum(), (~beginning).sum()) >= APART:
             groups = [residuals.of(beginning), residuals.of(~beginning)]
+        self.residuals = residuals
         self._horizons = np.array(sorted(residuals.scores))
         self._groups = [_Group(each) for each in groups]
         self.trajectories = trajectories or min(len(values) for values in residuals.scores.values())
         fewest = min(self.trajectories, *(group.fewest for group in self._groups))
         self.most = fewest / (fewest + 1)
         """The largest coverage that so many trajectories can promise."""
+        self.default = min(COVERAGE, self.most)
 
     def covers(self, horizon: float) -> bool:
         """Does the horizon lie in the calibrated range? Beyond it there is no bound."""
         return bool(self._horizons[0] <= horizon <= self._horizons[-1])
 
-    def __call__(self, scores: np.ndarray, horizon: float, coverage: float = 0.9) -> np.ndarray:
-        """What the error does not exceed in a share `coverage` of cases; between two calibrated horizons, linear in log2 h."""
+    def __call__(self, scores: np.ndarray, horizon: float, coverage: float | None = None) -> np.ndarray:
+        """What the error does not exceed in a share `coverage` of cases; between two calibrated horizons, linear in log2 h.
+
+        Without a coverage it is `default`.
+        """
+        coverage = self.default if coverage is None else coverage
         self.check(coverage)
+        scores, horizon = np.asarray(scores), number("The horizon", horizon)
+        if scores.dtype.kind not in "fiu" or (scores < 0).any():
+            raise InvalidInput(
+                f"The scores reach down to {scores.min() if scores.dtype.kind in 'fiu' else scores.dtype}: a score "
+                "is a number of at least 0."
+            )
         if not self.covers(horizon):
             raise InvalidInput(
                 f"There is no error bound at a horizon of {horizon:g} frames: the calibrated ones are "
@@ -97,9 +113,9 @@ class ErrorBound:
 
     def check(self, coverage: float) -> None:
         """Raise for a coverage that so few validation trajectories cannot promise."""
-        if not 0 < coverage <= self.most:
+        if not 0 < (as_number(coverage) or 0.0) <= self.most:
             raise InvalidInput(
-                f"The coverage is {coverage:g}: with {self.trajectories} validation trajectories per horizon it must be "
+                f"The coverage is {shown(coverage)}: with {self.trajectories} validation trajectories per horizon it must be "
                 f"above 0 and at most {self.most:.4f}."
             )
 

@@ -8,17 +8,25 @@ forecasts (`deploy.hybrid`), each with the threshold of its own horizon.
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import as_number, shown
 from hybridworld.trust.bounds import Residuals
 from hybridworld.trust.drift import drift_p_value
 
 
 class BeyondCalibration(UserWarning):
     """A threshold was asked for at a horizon outside of those that were calibrated."""
+
+
+def check_keep_fraction(q: Any) -> None:
+    """Raise unless q is a share."""
+    share = as_number(q)
+    if share is None or not 0 <= share <= 1:
+        raise InvalidInput(f"The keep fraction q is {shown(q)}: it must be from 0 (always the solver) to 1 (never).")
 
 
 def flagged(scores: np.ndarray, threshold: float) -> np.ndarray:
@@ -50,10 +58,9 @@ class Calibration:
 
     def threshold(self, horizon: float, q: float) -> float:
         """A score above this is deferred; q = 1 keeps everything, q = 0 nothing."""
-        if not 0 <= q <= 1:
-            raise InvalidInput(f"The keep fraction q is {q:g}: it must be from 0 (always the solver) to 1 (never).")
-        if not 0 < horizon < np.inf:
-            raise InvalidInput(f"The horizon is {horizon:g} frames: it must be a positive number.")
+        check_keep_fraction(q)
+        if not 0 < (as_number(horizon) or 0) < np.inf:
+            raise InvalidInput(f"The horizon is {shown(horizon)} frames: it must be a positive number.")
         if q in (0, 1):
             return np.inf if q else -1.0
         low, high = min(self.scores), max(self.scores)

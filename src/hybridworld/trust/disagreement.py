@@ -14,7 +14,8 @@ from hybridworld.errors import InvalidInput
 from hybridworld.physics.spec import StateSpec
 from hybridworld.physics.symmetry import Symmetry
 from hybridworld.surrogate.horizons import split
-from hybridworld.trust.signal import Cost, Estimate, Propagator, TrustSignal, distance
+from hybridworld.trust.signal import Cost, Estimate, Ingredients, Makers, Propagator, TrustSignal, distance
+from hybridworld.trust.step_doubling import StepDoubling
 
 
 class ManySplits:
@@ -26,7 +27,13 @@ class ManySplits:
         if not shares or not all(0 < share < 1 for share in shares):
             raise InvalidInput(f"The shares are {', '.join(map(str, shares)) or 'none'}: each must lie between 0 and 1.")
         self._f, self._unit, self._shares = f, unit, shares
-        self.cost = Cost(passes=1 + 2 * len(shares))
+        self.cost = Cost(passes=1 + 2 * len(shares), parts=True)
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """For a model that answers every horizon."""
+        f = given.surrogate
+        return {cls.name: lambda: cls(f, f.std)} if f.answered is None else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass, and two per share."""
@@ -57,6 +64,13 @@ class Symmetric:
         self._f, self._unit, self._spec = f, unit, spec
         self.cost = Cost(passes=1 + len(self._symmetries), equations="its symmetries")
 
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """For a model whose system is known and has symmetries."""
+        f, symmetries = given.surrogate, given.system.symmetries if given.system else ()
+        some = any(not each.is_identity for each in symmetries)
+        return {cls.name: lambda: cls(f, f.std, f.spec, symmetries)} if some else {}
+
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass, and one per symmetry."""
         whole = self._f(states, horizons, params)
@@ -83,7 +97,18 @@ class Combined:
             "; ".join(cost.training for cost in costs if cost.training),
             any(cost.labels for cost in costs),
             "; ".join(cost.equations for cost in costs if cost.equations),
+            any(cost.parts for cost in costs),
         )
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """Those that are worth a name: the symmetries with step-doubling, and with many splits."""
+        composing = {**StepDoubling.offers(given), **ManySplits.offers(given)}
+        return {
+            f"{name} + {other}": lambda make=make, also=also: cls(make(), also())  # type: ignore[misc]
+            for other, also in Symmetric.offers(given).items()
+            for name, make in composing.items()
+        }
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """The prediction is that of the first."""
@@ -103,6 +128,12 @@ class RandomAugmentation:
             raise InvalidInput(f"The size of the noise is {size:g} deviations: it must be a positive number.")
         self._f, self._unit, self._size, self._count, self._seed = f, unit, size, count, seed
         self.cost = Cost(passes=1 + count)
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """For every model."""
+        f = given.surrogate
+        return {cls.name: lambda: cls(f, f.std)}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """The same noise for every state, so that an answer does not depend on its neighbours in the batch."""
@@ -125,6 +156,12 @@ class Ensemble:
         self._members, self._unit = members, unit
         self.cost = Cost(passes=len(members), training=f"{len(members) - 1} more surrogates")
 
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """Where there are further networks."""
+        f, others = given.surrogate, given.members
+        return {cls.name: lambda: cls([f, *others()], f.std)} if others else {}
+
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass per member."""
         answers = [member(states, horizons, params) for member in self._members]
@@ -141,6 +178,12 @@ class GradientMagnitude:
         if not spec.grid:
             raise InvalidInput(f"{spec.name} has no grid, so there is no gradient to take.")
         self._f, self._unit, self._spec = f, unit, spec
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """For fields."""
+        f = given.surrogate
+        return {cls.name: lambda: cls(f, f.std, f.spec)} if f.spec.grid else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass."""

@@ -15,7 +15,7 @@ from hybridworld.surrogate.backbones import find_backbone
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.surrogate import CONDITION, Surrogate
 from hybridworld.surrogate.validation import in_pieces, to_tensors
-from hybridworld.trust.signal import Cost, Estimate, distance
+from hybridworld.trust.signal import Cost, Estimate, Ingredients, Makers, distance
 
 SMALLEST = 1e-6  # of an error, in deviations: a logarithm needs one
 WIDTH = {True: 16, False: 128}  # of the error head, on a grid and for state vectors
@@ -47,6 +47,12 @@ class ErrorHead(nn.Module):
         self.cost = Cost(passes=2, training="a network", labels=True)
         self.steps = 0
         """Training steps so far; the weights are the best among them."""
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """Where there are training pairs; it is trained when it is made."""
+        f, pairs = given.surrogate, given.training
+        return {cls.name: lambda: cls(f).fit(pairs(), given.head_steps, seconds=given.head_seconds)} if pairs else {}
 
     def log_error(self, states: Tensor, horizons: Tensor, params: Tensor) -> Tensor:
         """(batch, *grid)"""
@@ -124,6 +130,12 @@ class LocalConformal:
             x, y = np.concatenate(points), np.concatenate(errors)
             rows = rng.permutation(len(y))[:POINTS]
             self._fitted[horizon] = KNeighborsRegressor(min(NEIGHBOURS, len(rows))).fit(x[rows], y[rows])
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """Where there are validation pairs."""
+        f, pairs = given.surrogate, given.validation
+        return {cls.name: lambda: cls(f, pairs())} if pairs else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass, and a search for neighbours at the horizon that was fitted nearest to that of each state."""

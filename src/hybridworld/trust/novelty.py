@@ -10,7 +10,7 @@ from hybridworld.data.pairs import Pairs
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import to_tensors
-from hybridworld.trust.signal import Cost, Estimate
+from hybridworld.trust.signal import Cost, Estimate, Ingredients, Makers
 
 PAIRS = {True: 1_000, False: 20_000}
 """Training pairs whose features are looked at, over all horizons: of fields, and of state vectors."""
@@ -26,6 +26,11 @@ class InputAmplitude:
 
     def __init__(self, surrogate: Surrogate) -> None:
         self._surrogate = surrogate
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """For every model."""
+        return {cls.name: lambda: cls(given.surrogate)}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass, for the prediction alone."""
@@ -58,6 +63,13 @@ class DensityGuard:
             seen, number = seen + len(states), number + 1
         self._fitted = {band: each.whitening() for band, each in moments.items()}
         self.cost = Cost(passes=1, training=f"features of {seen:,} training pairs")
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """For a network that names its last layer, where there are training pairs."""
+        f, pairs = given.surrogate, given.training
+        named = hasattr(getattr(f, "backbone", None), "last")
+        return {cls.name: lambda: cls(f, pairs())} if pairs and named else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass; each state is compared with the training pairs whose horizons are nearest to its own."""

@@ -1,12 +1,17 @@
 """Signals that know the physics: what the dynamics conserve, and how well the solver itself is resolved."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
-from hybridworld.trust.signal import Cost, Estimate, Propagator
+from hybridworld.trust.signal import Cost, Estimate, Ingredients, Makers, Propagator
+
+VARIANTS = ("fixed-order", "geometric-mean")
+"""Of Richardson."""
 
 
 class ConservationResidual:
@@ -20,6 +25,15 @@ class ConservationResidual:
             raise InvalidInput(f"{spec.name} declares no conserved quantity '{quantity}': it has {', '.join(known) or 'none'}.")
         self._f, self._environment, self._quantity = f, environment, quantity
         self.name, self.cost = f"{quantity} residual", Cost(passes=1, equations=f"the {quantity}")
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """One for each quantity that the system conserves."""
+        if given.system is None:
+            return {}
+        sample = given.system.initial("val", 0)
+        quantities = given.system.conserved(sample.state[None], sample.params[None])
+        return {f"{each} residual": partial(cls, given.surrogate, given.system, each) for each in quantities}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass."""
@@ -44,14 +58,22 @@ class Richardson:
     """
 
     def __init__(self, f: Propagator, unit: Tensor, environment: Environment, variant: str = "fixed-order") -> None:
-        if variant not in ("fixed-order", "geometric-mean"):
-            raise InvalidInput(f"Unknown variant '{variant}' of Richardson: choose fixed-order or geometric-mean.")
+        if variant not in VARIANTS:
+            raise InvalidInput(f"Unknown variant '{variant}' of Richardson: choose {' or '.join(VARIANTS)}.")
         finer = environment.halved_step()
         if finer is None:
             raise InvalidInput(f"{environment.spec.name} does not say how to halve its time step.")
         self._f, self._unit, self._variant = f, unit, variant
         self._solvers = (environment, 1), finer
         self.name, self.cost = f"Richardson, {variant}", Cost(passes=1, equations="the solver, run at two step sizes")
+
+    @classmethod
+    def offers(cls, given: Ingredients) -> Makers:
+        """Two, where the system says how to halve its step."""
+        f, system = given.surrogate, given.system
+        if system is None or system.halved_step() is None:
+            return {}
+        return {f"Richardson, {each}": partial(cls, f, f.std, system, each) for each in VARIANTS}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass, and the solver twice."""

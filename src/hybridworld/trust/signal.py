@@ -1,10 +1,15 @@
 """What every trust signal gives: (state, horizon, params) -> a prediction, and a map of where it is doubtful."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 from torch import Tensor
+
+from hybridworld.data.pairs import Batch, Pairs
+from hybridworld.physics.environment import Environment
+from hybridworld.surrogate.surrogate import Surrogate
 
 Propagator = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(states, horizons, params) -> states."""
@@ -35,6 +40,8 @@ class Cost:
     """Does it need true futures before it can be used?"""
     equations: str = ""
     """What it has to know about the physics."""
+    parts: bool = False
+    """Does it ask the network for parts of the horizon as well?"""
 
 
 class TrustSignal(Protocol):
@@ -45,6 +52,28 @@ class TrustSignal(Protocol):
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """States (batch, channels, *grid), horizons (batch,), params (batch, n)."""
+
+
+Makers = Mapping[str, Callable[[], TrustSignal]]
+"""Name -> how to make that signal."""
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """What signals are made of: a model, its system where that is known, and what only some of them need.
+
+    The latter are functions, which are called by the signals that need them; None where there is no such thing.
+    """
+
+    surrogate: Surrogate
+    system: Environment | None = None
+    members: Callable[[], Sequence[Surrogate]] | None = None
+    """Further networks, for an ensemble."""
+    training: Callable[[], Pairs] | None = None
+    validation: Callable[[], Mapping[int, Batch]] | None = None
+    head_steps: int = 2_000
+    """Limits the training of the error head, as `head_seconds` does; it ends earlier where it improves no more."""
+    head_seconds: float = inf
 
 
 def distance(a: Tensor, b: Tensor, unit: Tensor) -> Tensor:

@@ -45,12 +45,13 @@ class Known(NamedTuple):
 
 
 class Method(NamedTuple):
-    """One way to answer; `mark` is its name in a picture."""
+    """One way to answer; `mark` is its name in a picture, `scheme` which of the system's variants it runs, if not its own."""
 
     name: str
     kind: Literal["twin", "reference", "solver", "no change", "mode 1", "mode 2"]
     mark: str
     answer: Answer
+    scheme: str = ""
 
     def __call__(self, starts: Starts, horizon: int) -> tuple[np.ndarray, np.ndarray | None]:
         """The states `horizon` frames later, and which of them were handed to the solver."""
@@ -125,7 +126,7 @@ def solvers_for(environment: Environment) -> list[Method]:
             answer = rival_answer(solver, ratio, steps)
         except InvalidInput:  # a grid that the factor does not divide, no choice of grid, or no step to choose
             continue
-        found.append(Method(f"{name}, {mark}", "solver", mark, answer))
+        found.append(Method(f"{name}, {mark}", "solver", mark, answer, scheme))
     return found
 
 

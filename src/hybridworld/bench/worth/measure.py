@@ -50,6 +50,8 @@ class Row:
     warmup_s: float | None = None
     states: int = 1
     """On how many states its error rests."""
+    scheme: str = ""
+    """Which of the system's variants it runs; empty for its own scheme."""
 
     @property
     def learned(self) -> bool:
@@ -133,6 +135,7 @@ def measure(
                 deferred=look.deferred,
                 warmup_s=look.warmup,
                 states=count,
+                scheme=method.scheme,
             )
         )
     return rows, left_out

@@ -26,6 +26,15 @@ def gain_of(row: Row, rows: Sequence[Row], by: Time) -> float | None:
     return None if rival is None else getattr(rival, by) / getattr(row, by)
 
 
+def verdicts(rows: Sequence[Row]) -> list[str]:
+    """Sentences about the rows of one horizon: against all solvers, and against those of the system's own scheme alone."""
+    own = [row for row in rows if not row.scheme]
+    found = [verdict(rows, by) for by in HOW]
+    if len(own) < len(rows):
+        found += [verdict(own, by).replace(":", ", against the system's own scheme alone:", 1) for by in HOW]
+    return found
+
+
 def verdict(rows: Sequence[Row], by: Time = "ms") -> str:
     """One sentence about the rows of one horizon: does the surrogate beat every solver that is as accurate as it is?"""
     head = f"h = {rows[0].horizon}, {HOW[by]}:"
@@ -115,7 +124,11 @@ def price(spec: StateSpec, origin: Mapping[str, Any], rows: Sequence[Row]) -> di
     """
     references = {row.horizon: row for row in rows if row.kind == "reference"}
     streamed = str(origin.get("data", "")).startswith("a stream")  # then the solver ran while the network was trained
-    generation = 0.0 if streamed else generation_seconds(spec, references[max(references)])
+    made = origin.get("data seconds")  # as long as it took
+    if made is None:
+        generation = 0.0 if streamed else generation_seconds(spec, references[max(references)])
+    else:
+        generation = made
     training = origin.get("seconds")
     invested, queries = None if training is None else generation + training, []
     for row in (each for each in rows if each.kind == "mode 1"):
@@ -126,4 +139,9 @@ def price(spec: StateSpec, origin: Mapping[str, Any], rows: Sequence[Row]) -> di
                 for each in (reference, rival)
             )
             queries.append({"horizon": row.horizon, "how": how, "compiled": compiled, "equal_error": equal})
-    return {"generation_seconds": generation, "training_seconds": training, "queries": queries}
+    return {
+        "generation_seconds": generation,
+        "generation_measured": made is not None,
+        "training_seconds": training,
+        "queries": queries,
+    }

@@ -1,0 +1,5 @@
+"""`python -m hybridworld` is the command `hybridworld`."""
+
+from hybridworld.app.cli import main
+
+main()

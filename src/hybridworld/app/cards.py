@@ -1,0 +1,158 @@
+"""`hybridworld models` and `hybridworld card`: what ships, what it is good for, and where it fails."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hybridworld.app.models import load_model
+from hybridworld.app.progress import announce, stderr
+from hybridworld.app.tables import Rows, in_markdown
+from hybridworld.bench.card import Q, card_of, default_count, measure_cells
+from hybridworld.data.atomic import make_folder, write_atomically
+from hybridworld.data.manifest import sha256
+from hybridworld.data.room import size_in_words
+from hybridworld.deploy.load import find_model, shipped, solver_of
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
+
+ANONYMOUS = "model"
+"""How `train` calls every model: its card has the name of the system."""
+
+
+def make_card(
+    model: str, backbone: str | None, environment: Environment | None, count: int | None, notes: Path | None, out: Path
+) -> None:
+    """Measure a model; write its card as data beside it, and as a page into `out`."""
+    path = find_model(model)
+    bundle = load_model(path, backbone, environment)
+    solver = solver_of(bundle, environment)
+    spec = bundle.surrogate.spec
+    if solver is None:
+        raise InvalidInput(f"There is no solver for {spec.name}: name its system with --system.")
+    name = spec.name if path.stem == ANONYMOUS else path.stem
+    told = [line.strip("- ").strip() for line in notes.read_text().splitlines() if line.strip()] if notes else []
+    count = count or default_count(solver)
+    announce(f"{name}: {count} trajectories per split")
+    with stderr.status("") as status:
+        cells = measure_cells(bundle, solver, count, status.update)
+    card = card_of(name, path, bundle, solver, cells, told)
+    write_atomically(path.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
+    page = out / f"{name}.md"
+    make_folder(page.parent)
+    page.write_text(page_of(card))
+    print(f"{path.with_suffix('.json')}\n{page}")
+
+
+def card_at(path: Path) -> dict[str, Any] | None:
+    """The card beside a model, if it has one; a card of another file is refused."""
+    beside = path.with_suffix(".json")
+    if not beside.is_file():
+        return None
+    card = json.loads(beside.read_text())
+    if card["sha256"] != sha256(path):
+        raise InvalidInput(f"{beside} is the card of another file than {path}: make it anew with `hybridworld card {path}`.")
+    return card
+
+
+def show_models(as_json: bool) -> None:
+    """What ships: a line per model."""
+    cards = {name: card_at(path) or {"name": name, "bytes": path.stat().st_size} for name, path in shipped().items()}
+    if as_json:
+        print(json.dumps(cards, indent=2))
+        return
+    table = Table("model", "system", "network", "size", "core-hours", "error on test", box=None, header_style="dim")
+    for name, card in cards.items():
+        table.add_row(*(escape(word) for word in (name, *line_of(card))))
+    console = Console(highlight=False)
+    console.print(table)
+    console.print("\nNext: hybridworld models NAME for its card, hybridworld predict NAME")
+
+
+def line_of(card: dict[str, Any]) -> list[str]:
+    """System, network, size, price and error of a model, in a few words."""
+    if "cells" not in card:
+        return ["-", "-", size_in_words(card["bytes"]), "-", "has no card yet: run `hybridworld card`"]
+    test = [cell for cell in card["cells"] if cell["split"] == "test"]
+    errors = [f"{test[row]['error']:.2g} at h = {test[row]['horizon']}" for row in (0, -1)] if test else []
+    resolved = f", reference {card['resolved']}x finer" if card["resolved"] > 1 else ""
+    hours = "-" if card["core_hours"] is None else f"{card['core_hours']:.2g}"
+    network = "guided" if card["guided"] else card["network"]
+    return [f"{card['system']}{resolved}", network, size_in_words(card["bytes"]), hours, ", ".join(errors)]
+
+
+def show_card(model: str, as_json: bool) -> None:
+    """The card of one model."""
+    path = find_model(model)
+    card = card_at(path)
+    if card is None:
+        raise InvalidInput(f"{path.name} has no card yet: make one with `hybridworld card {model}`.")
+    print(json.dumps(card, indent=2) if as_json else page_of(card))
+
+
+def page_of(card: dict[str, Any]) -> str:
+    """The card as Markdown."""
+    facts = "\n".join(f"- **{name}:** {value}" for name, value in facts_of(card).items())
+    failures = "\n".join(f"- {each}" for each in card["failures"]) or "None that the rules of a card know of."
+    cells = card["cells"]
+    counted = ", ".join(f"{count:,}" for count in sorted({cell["trajectories"] for cell in cells}))
+    how = (
+        f"Error: RMSE of normalised states in deviations of the training data, mean over {counted} trajectories per split, one "
+        "pair per trajectory and horizon, at a random frame; beside it that of no change. AUROC: how well step-doubling finds "
+        f"the worst quarter of the {'cells' if card['grid'] else 'answers'}. Deferred: what mode 2 hands to the solver at "
+        f"q = {Q:g}, with the threshold that travels with the model."
+    )
+    tables = "\n\n".join(in_markdown(split, table_of(cells, split)) for split in dict.fromkeys(c["split"] for c in cells))
+    return (
+        f"# {card['name']}\n\nMade by `hybridworld card {card['name']}`.\n\n{facts}\n\n## Known failures\n\n{failures}\n\n"
+        f"## Accuracy\n\n{how}\n\n{tables.replace('## ', '### ')}\n\nMeasured with {in_words(card['measured_with'])}.\n"
+    )
+
+
+def facts_of(card: dict[str, Any]) -> dict[str, str]:
+    """What there is to know besides accuracy, in the order of reading."""
+    grid = f" on {' x '.join(map(str, card['grid']))} cells" if card["grid"] else ""
+    reference = f"; its reference runs on a grid {card['resolved']} times finer" if card["resolved"] > 1 else ""
+    sees = "sees the parameters of the dynamics" if card["sees_parameters"] else "sees the state alone"
+    hours = "unknown" if card["core_hours"] is None else f"{card['core_hours']:.2g}"
+    data, trained = "with" if card["data_counted"] else "without", in_words(card["trained_with"])
+    facts = {
+        "system": f"`{card['system']}`, {card['title']}{grid}{reference}",
+        "network": f"{card['network']}, {card['parameters']:,} weights; {sees}; {size_in_words(card['bytes'])}",
+        "data": card["data"],
+        "recipe": f"`{card['recipe']}`",
+        "price": f"{hours} core-hours {data} its data, {card['samples']:,} samples; {trained}",
+        "evidence": f"{card['chosen_by'] or 'unknown'} trajectories chose the epoch, {card['calibrated_by']} calibrated",
+    }
+    if card["relative_to_guide"] is not None:
+        facts["guide"] = f"on validation data its square error is {card['relative_to_guide']:.2g} times that of its guide"
+    if card["from"]:
+        facts["began with"] = card["from"]
+    if card["worth"]:
+        facts["worth it?"] = card["worth"]
+    return facts | {"file": f"sha256 {card['sha256']}"}
+
+
+def in_words(versions: Mapping[str, str]) -> str:
+    """Names and versions in one line."""
+    return ", ".join(f"{name} {value}" for name, value in versions.items())
+
+
+def table_of(cells: Sequence[dict[str, Any]], split: str) -> Rows:
+    """One split: a row per number, a column per horizon."""
+    rows = [cell for cell in cells if cell["split"] == split]
+
+    def line(name: str, key: str, form: str) -> list[str]:
+        return [name, *("-" if cell[key] is None else format(cell[key], form) for cell in rows)]
+
+    return [
+        ["h", *(str(cell["horizon"]) for cell in rows)],
+        line("error", "error", ".2g"),
+        line("no change", "no_change", ".2g"),
+        line("AUROC", "auroc", ".2f"),
+        line("deferred", "deferred", ".0%"),
+    ]

@@ -1,0 +1,109 @@
+"""What the commands `generate`, `train` and `calibrate` do, as functions that return what they made."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from hybridworld.app.calibration import calibrate_model
+from hybridworld.app.datasets import generate_dataset
+from hybridworld.app.training import Request, setting_in_words, train_surrogate
+from hybridworld.data.dataset import Dataset
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.load import load
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import number, shown, whole
+from hybridworld.physics.environment import Environment
+from hybridworld.physics.registry import find_system
+
+System = Environment | str | Path
+"""A system, its name, or path/to/file.py:Class."""
+
+
+def generate(
+    system: System,
+    out: Path | str,
+    scale: str | None = None,
+    count: Mapping[str, int] | None = None,
+    splits: Sequence[str] | None = None,
+    dtype: str = "float32",
+    workers: int | None = None,
+    dask: str | None = None,
+) -> Dataset:
+    """A dataset of trajectories in the folder `out`: `count={"train": 400, "val": 50}`, or a scale (smoke, laptop, paper).
+
+    An interrupted one goes on where it was.
+    """
+    counts = None
+    if count is not None:
+        if not isinstance(count, Mapping):
+            raise InvalidInput(f"The count is {shown(count)}: give trajectories per split, as {{'train': 400, 'val': 50}}.")
+        counts = ",".join(f"{split}={whole(f'The count of {split}', n, 1)}" for split, n in count.items())
+    folder = _path("out", out)
+    workers = None if workers is None else whole("The number of workers", workers, 1)
+    generate_dataset(_system(system), folder, scale, counts, list(splits) if splits else None, dtype, workers, dask)
+    return Dataset(folder)
+
+
+def train(
+    system: System | None = None,
+    data: Path | str | None = None,
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    minutes: float | None = None,
+    start: str | None = None,
+    out: Path | str | None = None,
+    device: str | None = None,
+) -> HybridModel:
+    """A surrogate, trained on a dataset or, without one, straight from the solver; an interrupted training goes on.
+
+    With `minutes`, a budget, it finds data, epochs and calibration by itself. `start` is a trained model to go on from.
+
+    `settings` are those that `hybridworld train --settings` lists, as {"training.epochs": 5}. The run is in the folder `out`,
+    by default runs/SYSTEM-PRESET.
+    """
+    environment = None if system is None else _system(system)
+    if settings is not None and not isinstance(settings, Mapping):
+        raise InvalidInput(f"The settings are {shown(settings)}: give them as {{'training.epochs': 5}}.")
+    wishes = [f"{name}={setting_in_words(value)}" for name, value in (settings or {}).items()]
+    root, folder = None if data is None else _path("data", data), None if out is None else _path("out", out)
+    backbone = str((settings or {}).get("surrogate.backbone", ""))
+    minutes = None if minutes is None else number("The number of minutes", minutes)
+    streams = root is None and minutes is None
+    asked = Request(environment, root, streams, minutes, start, preset, wishes, folder, began=monotonic(), device=device)
+    found = train_surrogate(asked)
+    if found is None:
+        raise KeyboardInterrupt
+    return load(found, environment, backbone if ":" in backbone else None, device=device)
+
+
+def calibrate(
+    model: Path | str,
+    data: Path | str | None = None,
+    system: System | None = None,
+    count: int | None = None,
+    out: Path | str | None = None,
+    signal: str | None = None,
+    backbone: str | None = None,
+    device: str | None = None,
+) -> HybridModel:
+    """The model with thresholds and error bounds from `count` validation trajectories of its solver, or of a dataset.
+
+    They are written into its file, or into `out`. `signal` names what draws the map. `system` is for one of your
+    own, `backbone` (file.py:Class) likewise.
+    """
+    environment = None if system is None else _system(system)
+    root, file = None if data is None else _path("data", data), None if out is None else _path("out", out)
+    count = None if count is None else whole("The number of trajectories", count, 1)
+    path = calibrate_model(model, backbone, root, environment, count, file, signal, device=device)
+    return load(path, environment, backbone, signal=signal, device=device)
+
+
+def _system(system: System) -> Environment:
+    return system if isinstance(system, Environment) else find_system(system)
+
+
+def _path(what: str, path: Any) -> Path:
+    if not isinstance(path, str | Path):
+        raise InvalidInput(f"{what} is {shown(path)}: give a path.")
+    return Path(path)

@@ -1,0 +1,93 @@
+"""A model's calibration: how its scores and errors lie on trajectories that chose nothing, for one signal."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hybridworld.data.dataset import Dataset
+from hybridworld.data.evidence import CALIBRATING, Recorded, Solved
+from hybridworld.data.manifest import data_hash
+from hybridworld.data.pairs import Evidence
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
+from hybridworld.surrogate.bundle import Bundle
+from hybridworld.surrogate.horizons import calibrated_among, calibrated_horizons, composed
+from hybridworld.surrogate.wrapped import Wrapped
+from hybridworld.trust.bounds import ErrorBound, Residuals
+from hybridworld.trust.calibrate import calibrate, with_calibration
+from hybridworld.trust.registry import find_signal
+from hybridworld.trust.signal import Ingredients, TrustSignal
+
+
+def calibrate_bundle(
+    bundle: Bundle,
+    signal: str,
+    evidence: Evidence,
+    origin: str,
+    system: Environment | None = None,
+    count: int | None = None,
+    tell: Callable[[int, int], None] = lambda done, total: None,
+) -> Bundle:
+    """The same model with the calibration of that signal, beside those of other signals that it has.
+
+    `origin` says where the evidence comes from, `system` may be needed by the signal. `count` trajectories are asked for
+    (default: as the training was set); `tell` hears how many of them are done.
+    """
+    surrogate, training = bundle.surrogate, bundle.config.training
+    found = find_signal(signal, Ingredients(surrogate, system))
+    count = count or training.calibration or 1
+    arrays = calibrate(
+        surrogate, found, evidence, horizons_for(bundle, found), count, training.seed, lambda done: tell(done, count)
+    )
+    residuals = Residuals.from_arrays(arrays, "trajectory")
+    assert residuals is not None
+    known = {found.name: {"trajectories": ErrorBound(residuals).trajectories, "data": origin}}
+    provenance = {**bundle.provenance, "calibration": calibrations(bundle) | known}
+    return replace(bundle, arrays=with_calibration(bundle.arrays, found.name, arrays), provenance=provenance)
+
+
+def calibrations(bundle: Bundle) -> dict[str, Any]:
+    """Signal -> how many trajectories calibrated it, and where they come from."""
+    known = dict(bundle.provenance.get("calibration", {}))
+    return {known.pop("signal"): known} if "signal" in known else known  # there was one once
+
+
+def horizons_for(bundle: Bundle, signal: TrustSignal) -> tuple[int, ...]:
+    """The horizons at which a signal is calibrated."""
+    answered = bundle.surrogate.answered
+    if answered is None:
+        return calibrated_horizons(bundle.config.training.horizons)
+    return calibrated_among(composed(answered) if signal.cost.parts else answered)
+
+
+def calibrating_evidence(bundle: Bundle, data: Path | None, system: Environment | None) -> tuple[Evidence, str]:
+    """Trajectories of `val` that chose no epoch, and where they come from: the solver where there is one, else the dataset."""
+    spec = bundle.surrogate.spec
+    if system is not None:
+        return Solved(system, "val", CALIBRATING), f"the solver of {spec.name}, version {system.version}"
+    if data is None:
+        raise InvalidInput(f"There is no solver for {spec.name}: give --data DIR, or name its system with --system.")
+    return recorded_evidence(data, whole=isinstance(bundle.surrogate, Wrapped))
+
+
+def recorded_evidence(data: Path, whole: bool) -> tuple[Evidence, str]:
+    """The split `val` of a dataset: the `whole` of it for a model that was not trained here, else what chose no epoch."""
+    dataset, sha256 = Dataset(data), f"val of a dataset with the sha256 {data_hash(data)}"
+    if "val" not in dataset.splits:
+        raise InvalidInput(f"{data} has no split 'val' to calibrate with: there is {', '.join(dataset.splits)}.")
+    source = dataset.source("val")
+    if whole:
+        return Recorded(source), sha256
+    if source.count < 2:
+        raise InvalidInput(f"{data} has one trajectory in the split 'val', which chose the epoch: calibration needs others.")
+    return Recorded(source, first=source.count // 2), f"the second half of {sha256}"
+
+
+def with_reference(environment: Environment, dataset: Dataset, root: Path) -> Environment:
+    """The system with the reference on which the dataset was recorded; one that contradicts it is refused."""
+    recorded = (dataset.identity or {}).get("resolved", 1)
+    asked = environment.identity.get("resolved", recorded)
+    if asked != recorded:
+        raise InvalidInput(f"{root} was recorded with --resolved {recorded}, and this run has {asked}: take the same.")
+    return environment.resolved(recorded)

@@ -1,0 +1,138 @@
+"""What callers give, checked once and told in one sentence: numbers, states, parameters. Tensors of torch are welcome."""
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from hybridworld.errors import InvalidInput, nearest
+from hybridworld.physics.spec import StateSpec
+
+
+def shown(value: Any) -> str:
+    """A value as a message names it."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return repr(value) if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value).lower()
+    shape = getattr(value, "shape", None)
+    if shape == ():
+        return str(value)
+    return f"of type {type(value).__name__}" if shape is None else f"an array of shape {tuple(shape)}"
+
+
+def as_number(value: Any) -> float | None:
+    """The value as a float; None where it is no single real number."""
+    if isinstance(value, bool | str | bytes) or value is None or np.shape(value) != ():
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
+
+
+def number(what: str, value: Any, low: float = -inf, high: float = inf) -> float:
+    """The value, a real number from `low` to `high`."""
+    found = as_number(value)
+    if found is None or not low <= found <= high:
+        limits = f" from {low:g} to {high:g}" if high < inf else f" of at least {low:g}" if low > -inf else ""
+        raise InvalidInput(f"{what} is {shown(value)}: it must be a number{limits}.")
+    return found
+
+
+def whole(what: str, value: Any, low: int = 0) -> int:
+    """The value, a whole number of at least `low`."""
+    found = as_number(value)
+    if found is None or found != np.floor(found) or not low <= found < inf:
+        raise InvalidInput(f"{what} is {shown(value)}; it must be a whole number of at least {low}.")
+    return int(value)
+
+
+def as_array(what: str, values: Any) -> np.ndarray:
+    """The values as an array in the memory of this machine; gradients of a tensor stay behind."""
+    try:
+        return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInput(f"{what} cannot be read as an array of numbers: {str(error).rstrip('.')}.") from error
+
+
+def first_non_finite(values: np.ndarray) -> tuple[int, ...] | None:
+    """Index of the first value that is nan or infinite."""
+    if np.isfinite(values).all():
+        return None
+    return tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
+
+
+def describe_cell(spec: StateSpec, states: np.ndarray, index: tuple[int, ...]) -> str:
+    """For example `density of state 3 is -0.2 at cell (12, 40)`."""
+    where = f" at cell {index[2:]}" if len(index) > 2 else ""
+    return f"{spec.channels[index[1]]} of state {index[0]} is {states[index]:g}{where}"
+
+
+def checked_states(spec: StateSpec, states: Any) -> tuple[np.ndarray, bool]:
+    """One state or many as finite numbers (batch, channels, *grid), and whether it was one."""
+    states, shape = as_array(f"{spec.name}: the state", states), spec.shape
+    if shape not in (states.shape, states.shape[1:]):
+        raise InvalidInput(
+            f"{spec.name}: the states have shape {states.shape}; expected {shape} for one state "
+            f"or (batch, {', '.join(map(str, shape))}), with the channels {', '.join(spec.channels)}."
+        )
+    if not np.issubdtype(states.dtype, np.floating):
+        raise InvalidInput(f"{spec.name}: the states have type {states.dtype}; expected floating-point numbers.")
+    single = states.shape == shape
+    batch = states[None] if single else states
+    bad = first_non_finite(batch)
+    if bad:
+        raise InvalidInput(f"{spec.name}: {describe_cell(spec, batch, bad)}; every value must be finite.")
+    return batch, single
+
+
+def checked_params(spec: StateSpec, params: Any, count: int) -> np.ndarray:
+    """Parameters as an array (count, number of spec.params) of values that physics permits; one row may stand for all.
+
+    They may come as a mapping from their names to numbers, or to one number per state.
+    """
+    names = [parameter.name for parameter in spec.params]
+    if isinstance(params, Mapping):
+        params = _columns(spec, params, names, count)
+    rows = np.zeros((count, 0)) if params is None else as_array(f"{spec.name}: params", params)
+    if rows.dtype.kind not in "fiu":
+        raise InvalidInput(f"{spec.name}: params have type {rows.dtype}; expected numbers: {', '.join(names) or 'none'}.")
+    rows = rows.astype(np.float64)
+    if rows.ndim == 1:
+        rows = np.broadcast_to(rows, (count, rows.size))
+    if rows.shape != (count, len(names)):
+        raise InvalidInput(
+            f"{spec.name}: params have shape {np.shape(params) if params is not None else 'none'}; "
+            f"expected {(count, len(names))}, one row per state with the values of: {', '.join(names) or 'none'}."
+        )
+    for parameter, values in zip(spec.params, rows.T, strict=True):
+        low, high = parameter.allowed
+        outside = ~((values >= low) & (values <= high))  # so that nan counts as outside
+        if outside.any():
+            row = int(outside.argmax())
+            raise InvalidInput(
+                f"{spec.name}: parameter '{parameter.name}' of state {row} is {values[row]:g}; "
+                f"allowed is {low:g} to {high:g} {parameter.unit}."
+            )
+    return rows
+
+
+def _columns(spec: StateSpec, params: Mapping[str, Any], names: list[str], count: int) -> np.ndarray:
+    """(count, number of spec.params) from name -> number, or one number per state."""
+    unknown = [name for name in params if name not in names]
+    if unknown:
+        choices = f"there are {', '.join(names)}" if names else "there is none"
+        raise InvalidInput(
+            f"{spec.name} has no parameter of the dynamics '{unknown[0]}': {choices}.{nearest(str(unknown[0]), names)}"
+        )
+    rows = np.zeros((count, len(names)))
+    for column, name in enumerate(names):
+        if name not in params:
+            raise InvalidInput(f"{spec.name}: params lack '{name}'; give {', '.join(names)}.")
+        values = as_array(f"{spec.name}: parameter '{name}'", params[name])
+        if values.dtype.kind not in "fiu" or values.shape not in ((), (count,)):
+            raise InvalidInput(
+                f"{spec.name}: parameter '{name}' is {shown(params[name])}; expected a number, or one per state ({count})."
+            )
+        rows[:, column] = values
+    return rows
