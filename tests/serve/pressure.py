@@ -383,15 +383,17 @@ def main():
 
 
 def drag(port, served):
-    """Milliseconds of server time for the panels of one state, at every horizon in turn."""
-    sample, times = served.system.initial("test", 0), []
+    """Milliseconds of server time for the panels of one state, at every horizon in turn, and of the processor's time."""
+    sample, times, before_all = served.system.initial("test", 0), [], metric(port, "process_cpu_seconds_total")
     for horizon in range(1, int(served.model.longest) + 1):
         body, headers = infer_request(sample.state[None], [horizon], sample.params[None], q=1)
         name = f'hybridworld_infer_seconds_sum{{mode="2",model="{served.name}"}}'
         before = metric(port, name) if times else 0.0
         assert send(port, "POST", f"/v2/models/{served.name}/infer", body, headers)[0] == 200
         times.append(1e3 * (metric(port, name) - before))
-    return "p50, p95, max " + ", ".join(f"{value:.1f}" for value in np.percentile(times, (50, 95, 100))) + " ms of server time"
+    processor = 1e3 * (metric(port, "process_cpu_seconds_total") - before_all) / len(times)
+    quantiles = ", ".join(f"{value:.1f}" for value in np.percentile(times, (50, 95, 100)))
+    return f"p50, p95, max {quantiles} ms of server time, {processor:.1f} ms of the processor's (metrics included)"
 
 
 if __name__ == "__main__":

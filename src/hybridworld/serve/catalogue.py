@@ -15,6 +15,7 @@ from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.physics.spec import StateSpec
 from hybridworld.serve.limits import Refusal
+from hybridworld.trust.disagreement import RandomAugmentation
 from hybridworld.trust.physical import Richardson
 from hybridworld.trust.registry import signals_for
 from hybridworld.trust.signal import Ingredients, TrustSignal
@@ -51,9 +52,17 @@ class Served:
                 signal = make()
             except InvalidInput:
                 continue
-            if name not in found and not isinstance(signal, Richardson):  # it runs the solver, outside of all budgets
+            noise = isinstance(signal, RandomAugmentation) and self.guided  # a guide refuses states that cannot exist
+            if (
+                name not in found and not noise and not isinstance(signal, Richardson)
+            ):  # which runs the solver, beyond all budgets
                 found[name] = signal
         return found
+
+    @property
+    def guided(self) -> bool:
+        """Does its network correct a coarse solver?"""
+        return self.model is not None and bool(getattr(self.model.surrogate.config, "guide", False))
 
     @cached_property
     def brushes(self) -> Mapping[str, Brush]:

@@ -89,7 +89,7 @@ def describe_one(served: Served) -> dict[str, Any]:
         told["model"] = {
             "source": "ships with the package" if served.path is None else served.path.name,
             "std": [float(value) for value in model.surrogate.std],
-            "guided": bool(getattr(model.surrogate.config, "guide", False)),
+            "guided": served.guided,
             "signals": [{"name": name, "passes": signal.cost.passes} for name, signal in served.signals.items()],
             "trajectories": model.calibration.size if model.calibration else 0,
             "coverage": 0.0 if model.bound is None else model.bound.most,

@@ -7,7 +7,7 @@
 `state` comes back in the datatype in which it was sent. In mode 1 there is no error map, score or bound; a chain has no bound.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -225,8 +225,10 @@ def _parameter(asked: InferRequest, name: str, kind: type, allowed: Callable[[An
 # What is answered.
 
 
-def forecast_of(model: HybridModel, question: Question) -> list[tuple[np.ndarray, Forecast]]:
-    """(rows, their forecast), for each horizon that was asked for."""
+def forecast_of(
+    model: HybridModel, question: Question, each: Callable[..., Iterable[Any]] = map
+) -> list[tuple[np.ndarray, Forecast]]:
+    """(rows, their forecast), for each horizon that was asked for; `each` is `map`, or one that asks for all at once."""
     options: dict[str, Any] = {"mode": question.mode}
     if question.q is not None:
         options["q"] = question.q
@@ -234,12 +236,13 @@ def forecast_of(model: HybridModel, question: Question) -> list[tuple[np.ndarray
             options["threshold"] = np.inf if question.q else -1.0
     if question.tolerance is not None:
         options |= {"tolerance": question.tolerance, "coverage": question.coverage or COVERAGE}
-    found = []
-    for horizon in np.unique(question.horizons):
+
+    def answer(horizon: float) -> tuple[np.ndarray, Forecast]:
         rows = np.flatnonzero(question.horizons == horizon)
         params = None if question.params is None else question.params[rows]
-        found.append((rows, model.predict(question.states[rows], float(horizon), params, **options)))
-    return found
+        return rows, model.predict(question.states[rows], float(horizon), params, **options)
+
+    return list(each(answer, np.unique(question.horizons)))
 
 
 def outputs_of(model: HybridModel, question: Question, parts: list[tuple[np.ndarray, Forecast]]) -> dict[str, np.ndarray]:

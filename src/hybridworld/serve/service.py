@@ -29,6 +29,7 @@ from hybridworld.serve.tensors import write_answer
 from hybridworld.serve.workers import Workers
 
 T = TypeVar("T")
+PARTS = 64  # horizons of one request that are answered at once
 WARM_UP = 300.0  # seconds that a first solve may take: kernels are compiled
 SWITCH = 5e-4  # seconds: a network's many short calls must not wait long for the interpreter
 
@@ -47,6 +48,7 @@ class Service:
         self.catalogue, self.limits, self.metrics = catalogue, limits or Limits(), Metrics()
         self.admission = Admission(self.limits)
         self.threads = ThreadPoolExecutor(self.limits.queue, "request")
+        self._parts = ThreadPoolExecutor(PARTS, "part")
         self.warm = self.draining = False
         self.broken: dict[str, str] = {}
         """Why a model could not be warmed up."""
@@ -88,7 +90,7 @@ class Service:
         began = time.monotonic()
         question = read_question(served, body, header, self.limits)
         model = self.routed(served, question.signal)
-        parts = forecast_of(model, question)
+        parts = forecast_of(model, question, self._at_once)
         outputs = outputs_of(model, question, parts)
         answer = {"model_name": served.name, "model_version": VERSION, "id": question.id, "parameters": facts_of(parts)}
         binary = [name for name in outputs if question.outputs.get(name, question.binary)]
@@ -96,6 +98,13 @@ class Service:
         self._count(served, question, parts)
         self.metrics.latency.labels(served.name, question.mode).observe(time.monotonic() - began)
         return told
+
+    def _at_once(self, f: Callable[[float], T], values: np.ndarray) -> list[T]:
+        """[f(value) ...], together: the horizons of one request share a batch."""
+        if len(values) == 1:
+            return [f(values[0])]
+        request = asking.get()
+        return list(self._parts.map(lambda value: self.work(request, lambda: f(value)), values))
 
     def routed(self, served: Served, signal: str | None) -> HybridModel:
         """The model, with its networks and its solver called by this service."""
@@ -106,6 +115,7 @@ class Service:
         """Finish what was accepted, then end threads and processes."""
         self.draining = True
         self.threads.shutdown()
+        self._parts.shutdown()
         self.batcher.close()
         self.solvers.close()
 

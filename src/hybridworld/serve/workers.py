@@ -24,7 +24,7 @@ from hybridworld.serve.worker import BEGUN, FIRST, READY, pack, work
 
 SPAWN = multiprocessing.get_context("spawn")
 LOOK = 0.5  # seconds between two looks at an idle process
-STARTS_WITHIN = 120.0  # seconds for a process to import what it needs
+STARTS_WITHIN = 600.0  # seconds for a process to import what it needs: a busy machine takes its time
 WARMS_WITHIN = 300.0  # seconds for a first solve
 ATTEMPTS = 2
 

@@ -94,7 +94,7 @@ export function drawBars(canvas, batch, deferred, gate, chosen) {
 }
 
 export function drawCurve(canvas, batch, deferred, signals) {
-  const { context, width, height } = fresh(canvas), left = 44, bottom = height - 36, top = 8;
+  const { context, width, height } = fresh(canvas), left = 52, bottom = height - 36, top = 8;
   context.font = FONT;
   context.fillStyle = css("--muted");
   if (!batch.errors) {

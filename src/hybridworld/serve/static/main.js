@@ -214,7 +214,17 @@ async function brushed(brush, points, settings) {
   const found = await attempt("", () => post(at(model.name, "draw"), { brush, points, settings }, { state: one(state) }));
   if (!found || about !== made) return;
   past = [...past.slice(-30), state];
+  lookAtChange(state, found.tensors.state.values);
   setState(found.tensors.state.values, { kind: "drawn" });
+}
+
+/** A blast at rest is seen in the energy, not in the density: show a field that changed. */
+function lookAtChange(before, after) {
+  const n = view.size, changed = ({ channels }) => channels.some((channel) => after.subarray(channel * n, (channel + 1) * n).some((value, i) => value !== before[channel * n + i]));
+  const found = model.fields.findIndex(changed);
+  if (!model.grid.length || found < 0 || changed(model.fields[view.field])) return;
+  view.field = found;
+  $("field").value = found;
 }
 
 // Asking.

@@ -5,7 +5,7 @@
 import { FONT, colourOf, css, drawBar, errorScale, fresh, imageOf, short, stateScale } from "./colour.js";
 
 const NAMES = ["input", "truth", "prediction", "map", "error"];
-const WAITING = { truth: "ask the solver", error: "needs the true future", prediction: "no model", map: "no model" };
+const WAITING = { truth: "ask the solver", error: "needs the true future", prediction: "…", map: "…" };
 
 export function viewOf(model) {
   if (model.position) return new BoxView(model);
@@ -14,7 +14,7 @@ export function viewOf(model) {
 }
 
 /** What an empty panel says. */
-function say(canvas, name) {
+function say(canvas, text) {
   const { context, width, height } = fresh(canvas);
   context.fillStyle = css("--wall");
   context.fillRect(0, 0, width, height);
@@ -22,7 +22,7 @@ function say(canvas, name) {
   context.font = FONT;
   context.textAlign = "center";
   context.textBaseline = "middle";
-  context.fillText(WAITING[name] ?? "", width / 2, height / 2);
+  context.fillText(text, width / 2, height / 2);
 }
 
 class View {
@@ -57,7 +57,7 @@ class View {
     const scales = this.scales(data);
     for (const name of NAMES) {
       if (data[name]) this.panel(panels[name], name, data, scales);
-      else say(panels[name], name);
+      else say(panels[name], this.model.model || name === "truth" ? WAITING[name] : "no model");
     }
     if (overlay) this.overlay(panels.input, overlay);
     bars.states.hidden = !this.coloured.states;
@@ -247,9 +247,11 @@ class BoxView extends View {
       context.closePath();
       context.fillStyle = fill;
       context.fill();
-      context.strokeStyle = css("--faint");
+      context.strokeStyle = css("--muted");
+      context.globalAlpha = 0.5;
       context.lineWidth = 1;
       context.stroke();
+      context.globalAlpha = 1;
     };
     const [x, y, z] = ends, back = [view.eye[0] > 0 ? x[0] : x[1], view.eye[1] > 0 ? y[0] : y[1]];
     wall([[x[0], y[0], z[0]], [x[1], y[0], z[0]], [x[1], y[1], z[0]], [x[0], y[1], z[0]]], css("--wall"));
