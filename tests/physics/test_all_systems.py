@@ -36,7 +36,10 @@ def test_nothing_to_mend(env):
 @pytest.mark.parametrize("split", SPLITS)
 def test_compiled_and_numpy_twin_agree_after_64_frames(env, split):
     states, params = starts(env, split, range(3) if env.spec.grid else range(200))
-    assert relative_difference(env.solve(states, 64, params), env.advance_numpy(states, 64, params)) <= 1e-10
+    twin = env.advance_numpy(states, 64, params)
+    if twin is None:
+        pytest.skip("has no NumPy form: its solver is another package's")
+    assert relative_difference(env.solve(states, 64, params), twin) <= 1e-10
 
 
 def test_float32_is_close_for_a_while(env):
@@ -79,14 +82,14 @@ def test_many_threads_may_solve_at_the_same_time(env):
 def test_trajectory_is_the_solver_frame_by_frame(env):
     states, params = starts(env, "test", range(1))
     *_, last = env.trajectory(states, 5, params)
-    np.testing.assert_allclose(last, env.solve(states, 5, params), rtol=1e-9)
+    np.testing.assert_allclose(last, env.solve(states, 5, params), rtol=1e-9, atol=1e-12 * np.abs(last).max())
 
 
 def test_symmetries_carry_solutions_to_solutions(env):
     states, params = starts(env, "train", range(2))
     later = env.solve(states, 8, params)
     for symmetry in env.symmetries:
-        found = env.solve(symmetry.apply(env.spec, states), 8, params)
+        found = env.solve(symmetry.apply(env.spec, states), 8, symmetry.apply_params(env.spec, params))
         np.testing.assert_allclose(found, symmetry.apply(env.spec, later), atol=1e-9 * np.abs(later).max())
 
 

@@ -93,7 +93,7 @@ RANGES = {"id": ((1.0, 2.0),)}
         (lambda: hw.Parameter("a", "1", "", {"odd": ((1.0, 2.0),)}), "has a range for 'odd': choose one of id, ood-near"),
         (lambda: hw.Parameter("a", "1", "", RANGES, allowed=(1, 0)), "the allowed interval runs from 1 to 0"),
         (lambda: hw.Parameter("a", "1", "", RANGES, allowed=(float("nan"), 0)), "runs from nan to 0"),
-        (lambda: hw.Parameter("a", "1", "", RANGES, role="end"), "has the role 'end': choose one of dynamics, start"),
+        (lambda: hw.Parameter("a", "1", "", RANGES, role="end"), "has the role 'end': choose one of dynamics, action, start"),
         (lambda: hw.Parameter("a", "1", "", RANGES).draw(np.random.default_rng(0), "ood-far"), "no range for 'ood-far'"),
     ],
 )  # fmt: skip

@@ -58,7 +58,7 @@ class Start:
     def configured(self, config: Config, preset: str, wishes: Sequence[str]) -> Config:
         """The same settings for the network of the model; those that were asked for and contradict it are refused."""
         asked, mine = parse_wishes(wishes), self.bundle.config
-        network = {*PRESETS[preset][bool(self.bundle.surrogate.spec.grid)].get("surrogate", {}), *asked.get("surrogate", {})}
+        network = {*PRESETS[preset][self.bundle.surrogate.spec.is_field].get("surrogate", {}), *asked.get("surrogate", {})}
         settings = [("surrogate", key) for key in sorted(network)]
         if "horizons" in asked.get("training", {}):  # units are those of its horizons
             settings.append(("training", "horizons"))

@@ -207,24 +207,24 @@ class Planner:
             each = time.perf_counter() - began
         costs = Costs(each, sample, forward)
         return self._scheduled(
-            Schedule(self.clock.minutes, DATASET, costs, self._divided(costs, None, bool(spec.grid), spec.name))
+            Schedule(self.clock.minutes, DATASET, costs, self._divided(costs, None, spec.is_field, spec.name))
         )
 
     def _for_stream(self, environment: Environment) -> Schedule:
         """A trajectory serves as many pairs as it takes for the solver to be busy half of the time."""
         costs, budget, cores, spec = self._measured(environment), self.clock.budget, thread_count(), environment.spec
         alone = cores * costs.trajectory  # a stream solves on one core, at best as fast as all of them take
-        if spec.grid:
+        if spec.is_field:
             pairs = max(PAIRS, round(2 * alone / costs.sample))
             buffer = min(max(int(FILLING * budget / alone), 4), default_buffer(spec))
         else:
             pairs, buffer = PAIRS, default_buffer(spec, VECTORS)
         own = time_trajectories(environment.unresolved, 0.0)[1]
-        units = fitting(UNITS * budget / own, FEWEST_UNITS if spec.grid else VECTORS, MOST)
+        units = fitting(UNITS * budget / own, FEWEST_UNITS if spec.is_field else VECTORS, MOST)
         busy = alone / (pairs * costs.sample) / cores  # the share of the cores that the solver takes from the training
         costs = replace(costs, sample=costs.sample * (1 + busy))
-        before = (buffer * alone if spec.grid else 0.0) + units * own
-        division = self._divided(costs, None, bool(spec.grid), spec.name, before)
+        before = (buffer * alone if spec.is_field else 0.0) + units * own
+        division = self._divided(costs, None, spec.is_field, spec.name, before)
         self.tell(f"stream: {pairs} pairs per trajectory, {buffer} at hand")
         return self._scheduled(Schedule(self.clock.minutes, STREAM, costs, division, pairs, buffer, units), before)
 
@@ -234,7 +234,7 @@ class Planner:
         make_folder(self.folder)
         room = min(DISK, shutil.disk_usage(self.folder).free / 4)
         most = max(int(room / Plan(environment, {"train": 1}).trajectory_bytes), 1)
-        found = Schedule(self.clock.minutes, OWN, costs, self._divided(costs, most, bool(spec.grid), spec.name))
+        found = Schedule(self.clock.minutes, OWN, costs, self._divided(costs, most, spec.is_field, spec.name))
         found.save(self.folder)
         return found
 

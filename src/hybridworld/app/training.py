@@ -156,7 +156,7 @@ def recipe_for(asked: Request) -> Recipe:
 
 def can_be_guided(environment: Environment, spec: StateSpec) -> bool:
     """Has it a grid that can be coarsened, as a guide needs it?"""
-    if not spec.grid:
+    if not spec.is_field:
         return False
     network = Recipe(environment, spec, "guided").config.surrogate
     patch = network.patch or default_patch(spec.grid)

@@ -31,7 +31,7 @@ def report_worth(
     if hybrid is not None:
         environment = hybrid.system or environment  # on the model's grid
     spec, horizons = environment.spec, list(dict.fromkeys(horizons))
-    count = count or (64 if spec.grid else 256)
+    count = count or (64 if spec.is_field else 256)
     rows: list[Row] = []
     notes: list[str] = []
     with stderr.status("drawing states") as status:

@@ -67,7 +67,7 @@ def default_count(environment: Environment) -> int:
     """Trajectories per split: few where the solver is slow."""
     sample = environment.initial("test", 0)
     environment.solve(sample.state, 1, sample.params)  # compiles
-    if not environment.spec.grid:
+    if not environment.spec.is_field:
         return VECTORS
     began = time.perf_counter()
     environment.record(sample.state[None], environment.spec.frames - 1, sample.params[None])

@@ -103,7 +103,7 @@ def _solve_all(plan: Plan, workers: int) -> None:
 
 def _pairs_rate(environment: Environment, source: TrajectorySource) -> float:
     """Augmented pairs per second, after the first batch."""
-    size = BATCH[bool(environment.spec.grid)]
+    size = BATCH[environment.spec.is_field]
     pairs = Pairs(source, batch=size, symmetries=environment.symmetries, shifts=True)
     pairs.batch(0)
     batches, began = 0, time.perf_counter()
@@ -168,6 +168,6 @@ def _generate_aside(environment: Environment, count: int, workers: int, dtype: s
 def _load(environment: Environment, count: int, dtype: str, warm: bool = False) -> None:
     with tempfile.TemporaryDirectory() as folder:
         generate(Plan(environment, {"train": 1 if warm else count}, dtype), Path(folder), 1)
-        pairs = Pairs(Dataset(Path(folder)).source("train"), batch=BATCH[bool(environment.spec.grid)])
+        pairs = Pairs(Dataset(Path(folder)).source("train"), batch=BATCH[environment.spec.is_field])
         for number in range(1 if warm else 50):
             pairs.batch(number)

@@ -36,11 +36,11 @@ def time_solver(
 ) -> SolverTiming:
     """Best of `repeats` for each form, averaged over the states; `tick` is called after each of `ticks(...)` measurements."""
     spec = environment.spec
-    count = len(FIELD_SEEDS) if spec.grid else VECTOR_BATCH
+    count = len(FIELD_SEEDS) if spec.is_field else VECTOR_BATCH
     samples = [environment.initial("test", seed) for seed in range(count)]
     states = np.stack([sample.state for sample in samples])
     params = np.stack([sample.params for sample in samples])
-    batch = 1 if spec.grid else count
+    batch = 1 if spec.is_field else count
     if environment.advance_numpy(states[:1], 0, params[:1]) is None:
         raise InvalidInput(f"{spec.name} has no NumPy twin to compare with: define advance_numpy.")
 
@@ -75,5 +75,5 @@ def time_solver(
 
 def ticks(environment: Environment, repeats: int = 3) -> int:
     """How often `time_solver` calls `tick`."""
-    calls = len(FIELD_SEEDS) if environment.spec.grid else 1
+    calls = len(FIELD_SEEDS) if environment.spec.is_field else 1
     return repeats * calls * (3 if hasattr(environment, "dtype") else 2)

@@ -106,7 +106,7 @@ def time_training(environment: Environment, seconds: float, steps: int | None, c
     """Give each loop so many seconds, or steps; the network alone gets half the time. `tell` hears what is being measured."""
     spec, config = environment.spec, configure(environment.spec, "paper", presets=environment.presets)
     training, threads = config.training, threads_for(spec)
-    few = FEW if spec.grid else training.batch
+    few = FEW if spec.is_field else training.batch
     pairs = min(training.validation, max(1, CELLS // prod(spec.grid)))  # what one forward pass takes
     with same_threads_afterwards():
         tell("first trajectories")
@@ -196,7 +196,7 @@ def beside_ours(environment: Environment, config: Config, loops: Mapping[str, Lo
         checkpoint.EVERY = 0.0  # the round begins with a checkpoint
         began = time.perf_counter()
 
-    block = 1 if environment.spec.grid else VECTORS
+    block = 1 if environment.spec.is_field else VECTORS
     fresh = min(max(like.steps * endless.batch // block, 1), PAIRS)  # pairs: each round uses up a block of trajectories
     every = checkpoint.EVERY
     with (

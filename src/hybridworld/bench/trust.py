@@ -58,7 +58,7 @@ def measure_trust(
     if "test" not in splits:
         raise InvalidInput(f"The dataset has no split 'test' to judge with: there is {', '.join(dataset.splits)}.")
     validation = validation_pairs(dataset.source("val"), horizons, count, seed=1)
-    size = 4 if surrogate.spec.grid else 128
+    size = 4 if surrogate.spec.is_field else 128
     given = Ingredients(
         surrogate,
         environment,

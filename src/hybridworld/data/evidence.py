@@ -152,14 +152,14 @@ def numbers_in_share(environment: Environment, split: str, count: int, first: in
 def solved_blocks(environment: Environment, samples: Iterable[Sample]) -> Iterator[Block]:
     """The trajectories that begin so: one field, or 256 state vectors, at a time."""
     waiting = iter(samples)
-    while some := list(islice(waiting, 1 if environment.spec.grid else VECTORS)):
+    while some := list(islice(waiting, 1 if environment.spec.is_field else VECTORS)):
         states, params = (np.stack([getattr(sample, part) for sample in some]) for part in ("state", "params"))
         yield Block(params, environment.record(states, environment.spec.frames - 1, params))
 
 
 def recorded_blocks(source: TrajectorySource, numbers: Sequence[int]) -> Iterator[Block]:
     """The same from a source that has them at hand."""
-    size = 1 if source.spec.grid else VECTORS
+    size = 1 if source.spec.is_field else VECTORS
     for begin in range(0, len(numbers), size):
         rows = np.array(numbers[begin : begin + size])
         states = source.read(np.repeat(rows, source.frames), np.tile(np.arange(source.frames), len(rows)))

@@ -105,7 +105,7 @@ def estimate_seconds(plan: Plan, workers: int) -> float:
     A slow solver is timed until PATIENCE is over; the other splits then count like those before.
     """
     environment, spec = plan.environment, plan.environment.spec
-    count = 1 if spec.grid else 64
+    count = 1 if spec.is_field else 64
     first = environment.initial(next(iter(plan.counts)), 0)
     environment.solve(first.state, 1, first.params)  # compiles on the first run
     spent = timed = seconds = 0.0

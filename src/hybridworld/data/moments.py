@@ -47,7 +47,7 @@ def _by_field(spec: StateSpec, numbers: np.ndarray) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for each in spec.fields:
         components = spec.components(each)
-        if each.kind == "scalar" or not spec.grid:  # the channels of a state vector are scalars in the files
+        if each.kind == "scalar" or not spec.is_field:  # the channels of a state vector are scalars in the files
             fields |= {name: by_channel[name] for name in components}
         else:
             fields[each.name] = [by_channel[name] for name in components]

@@ -108,12 +108,14 @@ class Pairs:
         if not 0 <= rank < world:
             raise InvalidInput(f"The shard is {rank} of {world}: the rank must be among 0 to {world - 1}.")
         for each in symmetries:
-            if len(each.axes) != len(spec.axes) or (spec.grid and tuple(spec.grid[axis] for axis in each.axes) != spec.grid):
+            if len(each.axes) != len(spec.axes) or (
+                spec.is_field and tuple(spec.grid[axis] for axis in each.axes) != spec.grid
+            ):
                 raise InvalidInput(f"The symmetry {each.name} does not map the grid {spec.grid} of {spec.name} onto itself.")
         self.source, self.seed, self.horizons = source, seed, np.array(ladder)
         self._probabilities = None if probabilities is None else np.asarray(probabilities)
         self.symmetries, self.guide = tuple(symmetries), guide
-        self.shifted = [axis for axis, each in enumerate(spec.axes) if each.boundary == "periodic" and spec.grid and shifts]
+        self.shifted = [axis for axis, each in enumerate(spec.axes) if each.boundary == "periodic" and spec.is_field and shifts]
         self._size, self._mine = batch * world, slice(rank, None, world)
         self._one_at_a_time = threading.Lock()  # a source has one window
 
@@ -134,7 +136,8 @@ class Pairs:
             shifts = rng.integers(0, [spec.grid[axis] for axis in self.shifted], (size, len(self.shifted)))[self._mine]
             params = self.source.params(trajectories)
             both = self.source.read(np.tile(trajectories, 2), np.concatenate([starts, starts + horizons]))
-        self._turn(both, np.tile(turns, 2))
+        self._turn(both, np.tile(turns, 2), Symmetry.apply)
+        self._turn(params, turns, Symmetry.apply_params)
         self._shift(both, np.tile(shifts, (2, 1)))
         states, futures = both[: len(starts)], both[len(starts) :]
         params = params.astype(np.float32)
@@ -160,12 +163,12 @@ class Pairs:
             finally:
                 thread.shutdown(cancel_futures=True)
 
-    def _turn(self, states: np.ndarray, turns: np.ndarray) -> None:
-        """Map each state by its symmetry, in place: all states of one symmetry at once."""
+    def _turn(self, values: np.ndarray, turns: np.ndarray, apply: Callable[..., np.ndarray]) -> None:
+        """Map each state, or its parameters, by its symmetry, in place: all of one symmetry at once."""
         for number, symmetry in enumerate(self.symmetries):
             rows = np.flatnonzero(turns == number)
             if len(rows):
-                states[rows] = symmetry.apply(self.source.spec, states[rows])
+                values[rows] = apply(symmetry, self.source.spec, values[rows])
 
     def _shift(self, states: np.ndarray, shifts: np.ndarray) -> None:
         """Move each state (channels, *grid) around the periodic axes, in place."""

@@ -95,13 +95,13 @@ def at_scale(environment: Environment, scale: str) -> tuple[Environment, dict[st
     if scale not in SCALES:
         raise InvalidInput(f"The scale is '{scale}': choose one of {', '.join(SCALES)}.")
     spec = environment.spec
-    if scale == "paper" or (scale == "laptop" and not spec.grid):
+    if scale == "paper" or (scale == "laptop" and not spec.is_field):
         return environment, dict(spec.counts)
     if scale == "laptop":
         return environment, {split: max(count // 10, 2) for split, count in spec.counts.items()}
-    factor = max(spec.grid) // SMOKE_CELLS if spec.grid else 1
+    factor = max(spec.grid) // SMOKE_CELLS if spec.is_field else 1
     small = environment.coarsened(factor) if factor > 1 else environment
-    return small, {split: max(count // 100, 2) if spec.grid else 32 for split, count in spec.counts.items()}
+    return small, {split: max(count // 100, 2) if spec.is_field else 32 for split, count in spec.counts.items()}
 
 
 def parse_counts(text: str) -> dict[str, int]:

@@ -54,7 +54,7 @@ class Stream:
         self.spec = environment.spec
         self.frames = self.spec.frames
         self.spec.regime(split)
-        block = (1 if self.spec.grid else VECTORS) if block is None else block
+        block = (1 if self.spec.is_field else VECTORS) if block is None else block
         buffer = default_buffer(self.spec, block) if buffer is None else buffer
         for name, value in {
             "buffer": buffer,

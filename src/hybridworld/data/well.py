@@ -5,9 +5,10 @@
     /scalars               the parameters of the dynamics  /t2_fields   always there, always empty
     /origin                ours: seed, initial-state kind and all else that was drawn, per trajectory
 
-A state vector has no grid: its channels are scalars on an axis `x` of length 1. The root attribute `hybridworld_spec`, ours as
-well, holds the StateSpec: neither that mark nor units, axial vectors and ranges have a place in the layout. The attribute
-`hybridworld_identity` holds the identity of the solver (`Environment.identity`).
+A state vector has no grid: its channels are scalars on an axis `x` of length 1. Those of a set of objects are scalars on an
+axis `object`, which is called open since the layout has no word for an axis without ends. The root attribute
+`hybridworld_spec`, ours as well, holds the StateSpec: neither that mark nor units, axial vectors and ranges have a place in
+the layout. The attribute `hybridworld_identity` holds the identity of the solver (`Environment.identity`).
 """
 
 import json
@@ -91,9 +92,11 @@ def file_image(
 
 
 def _dimensions(spec: StateSpec) -> dict[str, np.ndarray]:
-    """Cell centres by the axis' name."""
+    """Cell centres by the axis' name; of objects, their numbers."""
     if not spec.grid:
         return {"x": np.zeros(1)}
+    if spec.objects:
+        return {"object": spec.centres()[0]}
     return {axis.name: centres for axis, centres in zip(spec.axes, spec.centres(), strict=True)}
 
 
@@ -112,9 +115,10 @@ def _write_dimensions(file: h5py.File, spec: StateSpec, frames: int) -> None:
 
 def _write_boundaries(file: h5py.File, spec: StateSpec) -> None:
     group = file.create_group("boundary_conditions")
-    for (name, centres), axis in zip(_dimensions(spec).items(), spec.axes, strict=False):
-        condition = group.create_group(f"{name}_{axis.boundary}")
-        condition.attrs.update(associated_dims=[name], associated_fields=[], bc_type=BOUNDARY[axis.boundary])
+    ends = ["open"] if spec.objects else [axis.boundary for axis in spec.axes]
+    for (name, centres), end in zip(_dimensions(spec).items(), ends, strict=False):
+        condition = group.create_group(f"{name}_{end}")
+        condition.attrs.update(associated_dims=[name], associated_fields=[], bc_type=BOUNDARY[end])
         _varying(condition, sample=False, time=False)
         mask = np.zeros(len(centres), dtype=bool)
         mask[[0, -1]] = True
@@ -160,9 +164,9 @@ def _place_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: s
         components = spec.components(field)
         values = states[:, :, channel : channel + len(components)]
         channel += len(components)
-        if not spec.grid:
+        if not spec.is_field:
             for index, name in enumerate(components):
-                place(0, name, values[:, :, index, None])
+                place(0, name, values[:, :, index] if spec.objects else values[:, :, index, None])
         elif field.kind == "scalar":
             place(0, field.name, values[:, :, 0])
         else:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from hybridworld.figures.scenes import draw_above, draw_perspective, draw_table
 from hybridworld.figures.style import (
     BAR,
     COMPONENTS,
@@ -32,6 +32,7 @@ from hybridworld.figures.style import (
     draw_bar,
     draw_box,
     draw_field,
+    identity,
     name_row,
     page,
     place,
@@ -46,7 +47,6 @@ from hybridworld.physics.spec import StateSpec
 STATES = {"state": "input", "truth": "true future", "prediction": "surrogate"}
 ERRORS = {"error_map": "error map", "error": "true error"}
 HEAT = "YlOrRd"
-IDENTITY = (*COMPONENTS, "#4a5261", "#d97fa6", "#35b09c")
 PANELS, WIDEST = 9.4, 2.6  # inches: all panels of a row, and one panel
 PLAIN = StrMethodFormatter("{x:g}")
 
@@ -98,6 +98,7 @@ def proof_page(spec: StateSpec, proofs: Sequence[Proof], title: str) -> Page:
     Lines of the title after the first become its subtitle.
     """
     draw = _draw_balls if spec.position else (_draw_dots, _draw_lines, _draw_images)[min(len(spec.grid), 2)]
+    draw = _draw_scenes if spec.objects else draw
     states, errors = ([name for name in group if getattr(proofs[0], name) is not None] for group in (STATES, ERRORS))
     headings, split, layout = [(STATES | ERRORS)[name] for name in states + errors], len(states), _layout(spec)
     headings[split - 1] += layout.note if "truth" in states else ""
@@ -125,6 +126,8 @@ def _group(spec: StateSpec, proof: Proof, names: Sequence[str], panels: Sequence
 
 def _layout(spec: StateSpec) -> _Layout:
     sides = np.array([axis.high - axis.low for axis in spec.axes])
+    if spec.objects:
+        return _Layout(1.7, LEFT, 0.1, 0.65, row_gap=0.2, note=" (dashed: truth)")
     if spec.position:
         wide, high = sides @ np.abs(VIEW)  # the box on the page
         return _Layout(high / wide, 0.85, 0.1, 0.65, note=" (dots: truth)")
@@ -198,10 +201,6 @@ def _draw_lines(spec: StateSpec, states: _Group, errors: _Group, last: bool) -> 
 # State vectors: a colour for each; thin lines lead from what is forecast to what is true.
 
 
-def _identity(count: int) -> np.ndarray:
-    return to_rgba_array([IDENTITY[k % len(IDENTITY)] for k in range(count)])
-
-
 def _draw_balls(spec: StateSpec, states: _Group, errors: _Group, last: bool) -> None:
     position = spec.position
     assert position
@@ -211,7 +210,7 @@ def _draw_balls(spec: StateSpec, states: _Group, errors: _Group, last: bool) -> 
         ax.margins(0.02)
         ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())  # a ball far away must not shrink the box
     for ax, points in zip(states.panels, places, strict=True):
-        draw_balls(ax, spec.axes, points, _identity(len(points)))
+        draw_balls(ax, spec.axes, points, identity(len(points)))
     for truth in places[1:-1]:
         x, y = np.moveaxis(np.stack([places[-1], truth]) @ VIEW, 2, 0)
         states.panels[-1].plot(x, y, color=INK, linewidth=0.7, zorder=3)
@@ -223,10 +222,29 @@ def _draw_balls(spec: StateSpec, states: _Group, errors: _Group, last: bool) -> 
         _bar_beside(errors.panels[-1], scale, share=0.6)
 
 
+def _draw_scenes(spec: StateSpec, states: _Group, errors: _Group, last: bool) -> None:
+    """In perspective and, below it, from above; errors colour the objects of the forecast."""
+    own, scale = identity(states.values.shape[-1]), _error_scale(errors) if errors.panels else None
+    heat = [ScalarMappable(scale.norm, scale.cmap).to_rgba(part) for part in errors.values] if scale else []
+    shown = [(ax, state, own) for ax, state in states.pairs]
+    shown += [(ax, states.values[-1], colours) for ax, colours in zip(errors.panels, heat, strict=True)]
+    for ax, state, colours in shown:
+        ax.set_axis_off()
+        draw_perspective(ax.inset_axes((0, 0.6, 1, 0.4)), spec, state, colours)
+        above = ax.inset_axes((0, 0, 1, 0.59))
+        draw_table(above, spec, ticks=last and ax is states.panels[0])
+        draw_above(above, spec, state, colours)
+        if ax is states.panels[-1]:
+            for truth in states.values[1:-1]:
+                draw_above(above, spec, truth, own, outline=True)
+    if scale:
+        _bar_beside(errors.panels[-1], scale, share=0.6)
+
+
 def _draw_dots(spec: StateSpec, states: _Group, errors: _Group, last: bool) -> None:
     """A line of dots per channel; of the errors, one bar per trajectory."""
     count, channels = states.values.shape[1:]
-    colours, rows = _identity(count), np.arange(channels)
+    colours, rows = identity(count), np.arange(channels)
     dots = colours.repeat(channels, axis=0)
     heights = rows + np.linspace(-0.3, 0.3, count + 2)[1:-1, None]  # (count, channels)
     for ax, part in states.pairs:

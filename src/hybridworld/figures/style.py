@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PatchCollection
-from matplotlib.colors import LinearSegmentedColormap, Normalize, PowerNorm
+from matplotlib.colors import LinearSegmentedColormap, Normalize, PowerNorm, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Circle, Polygon
@@ -25,6 +25,7 @@ COMPONENTS = ("#c4473a", "#2f7f9e", "#6b8f3a", "#8a5aa8", "#d19a2a")
 SEQUENTIAL, DIVERGING = ("magma", "YlGnBu_r", "YlOrBr_r"), "RdBu_r"
 TIME = LinearSegmentedColormap.from_list("time", colormaps["plasma"](np.linspace(0, 0.9, 256)))  # its yellow is lost on white
 
+IDENTITY = (*COMPONENTS, "#4a5261", "#d97fa6", "#35b09c")
 WIDTH, COLUMNS, GAP, LEFT, RIGHT, BAR = 10.1, 6, 0.1, 0.75, 0.65, 0.09
 PAGE_DPI, SCREEN_DPI = 200, 90
 
@@ -138,6 +139,11 @@ def draw_series(ax: Axes, spec: StateSpec, each: Field, values: np.ndarray) -> N
     ax.margins(x=0.01, y=0.1)
     if len(names) > 1:
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1.03), ncols=len(names), borderpad=0.2, borderaxespad=0)
+
+
+def identity(count: int) -> np.ndarray:
+    """A colour for each of so many things: (count, 4)."""
+    return to_rgba_array([IDENTITY[k % len(IDENTITY)] for k in range(count)])
 
 
 def with_unit(text: str, unit: str, form: str = "{} ({})") -> str:

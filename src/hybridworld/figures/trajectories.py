@@ -1,7 +1,8 @@
 """Trajectories to look at: a page of small multiples (PNG), or a short film (GIF).
 
 What is drawn follows from the spec alone. Fields on a plane are images, a line becomes a space-time image, of a volume we see
-the middle slice, and a state vector becomes time series, beside its path through the box where it holds a position.
+the middle slice, and a state vector becomes time series, beside its path through the box where it holds a position. Objects are
+scenes, in perspective and from above.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import offset_copy
 from PIL import Image
 
+from hybridworld.figures.scenes import draw_above, draw_perspective, draw_table, draw_trails
 from hybridworld.figures.style import (
     BAR,
     COLUMNS,
@@ -34,6 +36,7 @@ from hybridworld.figures.style import (
     draw_field,
     draw_path,
     draw_series,
+    identity,
     name_row,
     page,
     pieces,
@@ -80,7 +83,8 @@ def sliced(spec: StateSpec, states: np.ndarray, title: str) -> tuple[np.ndarray,
 def trajectory_page(spec: StateSpec, states: np.ndarray, title: str) -> Page:
     """A picture of the states (frames + 1, channels, *grid); lines of the title after the first become its subtitle."""
     with style():
-        return (_field_page if spec.grid else _vector_page)(spec, *sliced(spec, states, title))
+        drawn = _objects_page if spec.objects else _field_page if spec.grid else _vector_page
+        return drawn(spec, *sliced(spec, states, title))
 
 
 def draw_trajectory(spec: StateSpec, states: np.ndarray, title: str, path: Path) -> None:
@@ -140,6 +144,24 @@ def _vector_page(spec: StateSpec, states: np.ndarray, title: str) -> Page:
     return figure
 
 
+def _objects_page(spec: StateSpec, states: np.ndarray, title: str) -> Page:
+    """One column per time: in perspective, and from above with the way since the beginning."""
+    frames = spread(len(states), 4)
+    width = (WIDTH + GAP) / len(frames) - GAP
+    figure, top = page(WIDTH + 0.4, 1.75 * width + 0.45, title)
+    colours = identity(states.shape[2])
+    for column, frame in enumerate(frames):
+        left = 0.2 + column * (width + GAP)
+        ax = place(figure, left, top, width, 0.7 * width)
+        ax.set_title(time_label(spec, frame), size=8, color=MUTED, pad=4)
+        draw_perspective(ax, spec, states[frame], colours)
+        ax = place(figure, left, top + 0.75 * width, width, width)
+        draw_table(ax, spec)
+        draw_trails(ax, spec, states[: frame + 1], colours)
+        draw_above(ax, spec, states[frame], colours)
+    return figure
+
+
 # The film.
 
 Scene = tuple[Figure, Callable[[int], None]]
@@ -150,6 +172,7 @@ def animate_trajectory(
 ) -> None:
     """Write a looping GIF of at most 100 of the states (frames + 1, channels, *grid); `progress` hears (done, total)."""
     scene = (_ball_scene if spec.position else _series_scene, _line_scene, _plane_scene)[min(len(spec.grid), 2)]
+    scene = _objects_scene if spec.objects else scene
     shown, pictures = spread(len(states), FILM_FRAMES), []
     with style():
         figure, show = scene(spec, *sliced(spec, states, title))
@@ -204,6 +227,19 @@ def _line_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
     ax.set(xlabel=spec.axes[0].name, ylabel=spec.draw, ylim=span_of(values))
     ax.spines[["top", "right"]].set_visible(False)
     return figure, lambda frame: line.set_ydata(values[frame])
+
+
+def _objects_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
+    """Objects in perspective."""
+    figure, top = page(5.2, 3.9, title, FILM_DPI)
+    ax, colours = place(figure, 0.1, top - 0.1, 5.0, 3.9), identity(states.shape[2])
+
+    def show(frame: int) -> None:
+        ax.clear()
+        draw_perspective(ax, spec, states[frame], colours)
+
+    show(0)
+    return figure, show
 
 
 def _series_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:

@@ -78,7 +78,7 @@ def radius_setting(spec: StateSpec) -> Setting:
 
 def painting(spec: StateSpec, range_of: Callable[[str], Interval]) -> tuple[Brush, ...]:
     """One brush for each scalar field on a grid: it sets the value within a radius. `range_of` tells where physics does not."""
-    if not spec.grid:
+    if not spec.is_field:
         return ()
 
     def brush(name: str, channel: int, allowed: Interval) -> Brush:

@@ -43,7 +43,8 @@ def check_environment(environment: Environment) -> list[str]:
         environment.solve(samples["test"].state, 1, samples["test"].params)
     except CodeFailure as error:
         return [str(error)]  # the rest asks the solver too, and would only repeat this
-    for check in (_check_solver, _check_semigroup, _check_twin, _check_symmetries, _check_conserved, _check_coarser):
+    laws = (_check_semigroup, _check_twin, _check_symmetries, _check_objects, _check_conserved, _check_coarser)
+    for check in (_check_solver, *laws):
         findings += _run(check, environment, samples["test"])
     for split, sample in samples.items():
         findings += _run(_check_finite, environment, sample, split)
@@ -71,7 +72,9 @@ def _check_spec(spec: StateSpec) -> Iterator[str]:
     for name, unit in units:
         if not unit:
             yield f"'{name}' has no unit: give one, or '1' if it has no dimension."
-    if spec.grid and len(spec.grid) != len(spec.axes):
+    if spec.objects and len(spec.grid) != 1:
+        yield f"The spec has objects, but its grid is {spec.grid}: give their number alone, as (count,)."
+    elif spec.is_field and len(spec.grid) != len(spec.axes):
         yield f"The grid has {len(spec.grid)} axes, but `axes` names {len(spec.axes)}."
     if any(int(cells) != cells or cells < 1 for cells in spec.grid):
         yield f"The grid is {spec.grid}: it needs whole numbers of at least 1."
@@ -93,6 +96,7 @@ def _check_spec(spec: StateSpec) -> Iterator[str]:
         yield "Two parameters share a name."
     for parameter in spec.parameters:
         yield from _check_parameter(parameter)
+        yield from _check_component(spec, parameter)
     if set(spec.counts) != set(SPLITS) or min(spec.counts.values()) < 1:
         yield f"counts are {dict(spec.counts)}: give at least 1 trajectory for each of {', '.join(SPLITS)}."
     for regime, shares in spec.kinds.items():
@@ -118,6 +122,13 @@ def _check_parameter(parameter: Parameter) -> Iterator[str]:
                         f"Parameter '{name}': the ranges of {one} ({a:g} to {b:g}) and {other} ({c:g} to {d:g}) overlap; "
                         "splits must be disjoint, or 'out of distribution' means nothing."
                     )
+
+
+def _check_component(spec: StateSpec, parameter: Parameter) -> Iterator[str]:
+    """A parameter along an axis needs that axis."""
+    names = [axis.name for axis in spec.axes]
+    if parameter.along and parameter.along not in names:
+        yield f"Parameter '{parameter.name}' is along '{parameter.along}', but the axes are {', '.join(names) or 'none'}."
 
 
 def _check_samples(environment: Environment) -> Iterator[str]:
@@ -217,9 +228,25 @@ def _check_symmetries(environment: Environment, sample: Sample) -> Iterator[str]
     spec = environment.spec
     later = environment.solve(sample.state, FRAMES[0], sample.params)
     for symmetry in environment.symmetries:
-        moved = environment.solve(symmetry.apply(spec, sample.state), FRAMES[0], sample.params)
+        turned = symmetry.apply_params(spec, sample.params)
+        moved = environment.solve(symmetry.apply(spec, sample.state), FRAMES[0], turned)
         if not _close(moved, symmetry.apply(spec, later), SYMMETRIC):
             yield f"The symmetry {symmetry.name} is declared, but it does not carry solutions to solutions."
+
+
+def _check_objects(environment: Environment, sample: Sample) -> Iterator[str]:
+    """Objects have no order: solving must commute with their exchange, and a set of any size must be solved."""
+    spec = environment.spec
+    if not spec.objects:
+        return
+    order = np.arange(spec.grid[0])[::-1]
+    later = environment.solve(sample.state, FRAMES[0], sample.params)
+    if not _close(environment.solve(sample.state[:, order], FRAMES[0], sample.params), later[:, order], SYMMETRIC):
+        yield "Objects that are listed in another order move differently: what sets them apart belongs in their channels."
+    if environment.offers("grid"):
+        more = environment.resized((spec.grid[0] + 1,))
+        start = more.initial("test", 0)
+        more.solve(start.state, 1, start.params)
 
 
 def _check_conserved(environment: Environment, sample: Sample) -> Iterator[str]:
@@ -231,7 +258,7 @@ def _check_conserved(environment: Environment, sample: Sample) -> Iterator[str]:
 def _check_coarser(environment: Environment, sample: Sample) -> Iterator[str]:
     """Only where the system has a field `grid`, and its grid can be halved."""
     grid = environment.spec.grid
-    if not grid or not environment.offers("grid") or any(cells % 2 for cells in grid):
+    if not environment.spec.is_field or not environment.offers("grid") or any(cells % 2 for cells in grid):
         return
     coarse = environment.coarsened(2)
     wanted = replace(environment.spec, grid=tuple(cells // 2 for cells in grid)).shape

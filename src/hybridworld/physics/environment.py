@@ -205,8 +205,8 @@ class Environment(ABC):
     def coarsened(self, factor: int) -> Self:
         """The same physics on a grid with 1/factor as many cells along each axis."""
         grid, factor = self.spec.grid, whole(f"{self.spec.name}: the factor of a coarser grid", factor, 1)
-        if not grid or any(cells % factor for cells in grid):
-            shown = " x ".join(map(str, grid)) if grid else "no grid"
+        if not self.spec.is_field or any(cells % factor for cells in grid):
+            shown = " x ".join(map(str, grid)) if self.spec.is_field else "no grid"
             raise InvalidInput(f"{self.spec.name} ({shown}) cannot be coarsened by {factor}: the factor must divide the grid.")
         return self.resized(tuple(cells // factor for cells in grid))
 

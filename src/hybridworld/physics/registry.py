@@ -17,6 +17,7 @@ BUILT_IN = {
     "oregonator": "hybridworld.physics.oregonator:Oregonator",
     "euler2d": "hybridworld.physics.euler2d:Euler2D",
     "ball3d": "hybridworld.physics.ball3d:Ball3D",
+    "tabletop": "hybridworld.physics.tabletop:Tabletop",
 }
 ENTRY_POINT_GROUP = "hybridworld.systems"
 

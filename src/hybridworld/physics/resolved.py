@@ -36,7 +36,7 @@ class Resolved(Environment):
     semigroup = False
 
     def __post_init__(self) -> None:
-        if not self.system.spec.grid:
+        if not self.system.spec.is_field:
             raise InvalidInput(f"{self.system.spec.name} has no grid, so its reference cannot run on a finer one.")
         if isinstance(self.system, Resolved):
             raise InvalidInput(f"{self.system.spec.name} is resolved already: take its `unresolved` first.")

@@ -13,9 +13,9 @@ import numpy as np
 from hybridworld.errors import InvalidInput, nearest
 
 Interval = tuple[float, float]
-Kind = Literal["scalar", "vector", "axial"]
+Kind = Literal["scalar", "vector", "axial", "extent"]
 Boundary = Literal["periodic", "open", "wall"]
-Role = Literal["dynamics", "start"]
+Role = Literal["dynamics", "action", "start"]
 
 SPLITS = ("train", "val", "test", "ood-near", "ood-far")
 """Where trajectories come from: three splits of one distribution, and two that are shifted out of it."""
@@ -28,7 +28,8 @@ REGIMES = {"train": "id", "val": "id", "test": "id", "ood-near": "ood-near", "oo
 class Field:
     """One physical quantity of the state: a scalar, or a vector with one channel per axis.
 
-    An `axial` vector (a spin) keeps its sign where a mirror reverses an ordinary one, and the other way round.
+    An `axial` vector (a spin) keeps its sign where a mirror reverses an ordinary one, and the other way round. An `extent` is
+    a body's half length, width and height along its own axes: one channel per axis as well, but no map of space changes it.
     """
 
     name: str
@@ -62,8 +63,10 @@ class Axis:
 class Parameter:
     """A number drawn per trajectory.
 
-    role `dynamics`: an argument of the solver, handed to surrogates as well; role `start`: it only shapes the initial state.
-    `ranges` maps a regime to the intervals from which it is drawn, `allowed` is what physics permits.
+    role `dynamics`: an argument of the solver, handed to surrogates as well; role `action`: the same, and an agent chooses it
+    anew at each decision, to be held over the horizon; role `start`: it only shapes the initial state. `ranges` maps a
+    regime to the intervals from which it is drawn, `allowed` is what physics permits. The components of a vector share a name
+    before the axis, as `push_x` and `push_y`, and name their axis in `along`: a symmetry turns them together.
     """
 
     name: str
@@ -72,10 +75,13 @@ class Parameter:
     ranges: Mapping[str, tuple[Interval, ...]]
     allowed: Interval = (-inf, inf)
     role: Role = "dynamics"
+    along: str = ""
 
     def __post_init__(self) -> None:
         _check_choice(f"Parameter '{self.name}' has the role", self.role, get_args(Role))
         _check_interval(f"Parameter '{self.name}': the allowed interval", self.allowed)
+        if self.along and not self.name.endswith(f"_{self.along}"):
+            raise InvalidInput(f"Parameter '{self.name}' is along {self.along}: call it '{self.name}_{self.along}'.")
         if not isinstance(self.ranges, Mapping):
             raise InvalidInput(f"Parameter '{self.name}': ranges must map a regime to its intervals.")
         for regime, intervals in self.ranges.items():
@@ -104,6 +110,9 @@ class StateSpec:
     """The shape and meaning of a state, and of a trajectory of states.
 
     A state has shape (channels, *grid); `grid` is empty for a state vector. Grid axes come in the order of `axes`.
+
+    With `objects` a state is a set of things in space: `grid` is their number, and their order means nothing; `axes` are those
+    of the space that they are in.
     """
 
     name: str
@@ -125,6 +134,18 @@ class StateSpec:
     """Trajectories per split in a dataset of full size."""
     gamma: float | None = None
     """The ratio of specific heats, where the fields are density, momentum (a vector) and energy of an ideal gas."""
+    objects: bool = False
+    """Is the grid an axis of objects, without order and without neighbours?"""
+
+    @property
+    def is_field(self) -> bool:
+        """Are there cells of space, side by side? Not in a state vector, and not in a set of objects."""
+        return bool(self.grid) and not self.objects
+
+    @property
+    def boundaries(self) -> tuple[str, ...]:
+        """What lies at the ends of each grid axis, as a network is told; `objects` for an axis that has no ends."""
+        return ("objects",) if self.objects else tuple(axis.boundary for axis in self.axes[: len(self.grid)])
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -147,23 +168,32 @@ class StateSpec:
 
     @property
     def spacing(self) -> tuple[float, ...]:
-        """Cell size along each grid axis."""
+        """Cell size along each grid axis; objects have none."""
+        if self.objects:
+            return ()
         return tuple((axis.high - axis.low) / cells for axis, cells in zip(self.axes, self.grid, strict=False))
 
     @property
     def params(self) -> tuple[Parameter, ...]:
-        """The parameters of the dynamics, in the order in which `solve` takes them."""
-        return tuple(parameter for parameter in self.parameters if parameter.role == "dynamics")
+        """The parameters of the dynamics, actions among them, in the order in which `solve` takes them."""
+        return tuple(parameter for parameter in self.parameters if parameter.role != "start")
+
+    @property
+    def actions(self) -> tuple[Parameter, ...]:
+        """Those of the parameters of the dynamics that an agent chooses."""
+        return tuple(parameter for parameter in self.params if parameter.role == "action")
 
     @property
     def position(self) -> Field | None:
-        """The field that is a place in a box: in a state vector over three axes, the first vector measured in metres."""
-        if self.grid or len(self.axes) != 3:
+        """The field that is a place in a box over three axes: of a state vector or of objects, the first vector in metres."""
+        if self.is_field or len(self.axes) != 3:
             return None
         return next((each for each in self.fields if each.kind == "vector" and each.unit == "m"), None)
 
     def centres(self) -> tuple[np.ndarray, ...]:
-        """Cell centres along each grid axis."""
+        """Cell centres along each grid axis; of objects, their numbers."""
+        if self.objects:
+            return tuple(np.arange(float(count)) for count in self.grid)
         return tuple(
             axis.low + (np.arange(cells) + 0.5) * step
             for axis, cells, step in zip(self.axes, self.grid, self.spacing, strict=False)

@@ -13,7 +13,7 @@ class Symmetry:
     """The map y[a] = signs[a] * x[axes[a]] of space onto itself.
 
     A scalar field moves along with space. A vector turns with it too: v'[a] = signs[a] v[axes[a]]. An axial vector gets the
-    map's determinant as a further sign.
+    map's determinant as a further sign. Objects stay the same objects: what moves is in their channels.
     """
 
     axes: tuple[int, ...]
@@ -45,7 +45,7 @@ class Symmetry:
     def apply(self, spec: StateSpec, states: np.ndarray) -> np.ndarray:
         """The image of states of shape (..., *spec.shape)."""
         lead = states.ndim - len(spec.shape)
-        if spec.grid:
+        if spec.is_field:
             order = [*range(lead + 1), *(lead + 1 + axis for axis in self.axes)]
             flips = tuple(lead + 1 + axis for axis, sign in enumerate(self.signs) if sign < 0)
             states = np.flip(states.transpose(order), flips)
@@ -55,14 +55,26 @@ class Symmetry:
             np.multiply(before[source], sign, out=after[channel, ...])
         return image
 
+    def apply_params(self, spec: StateSpec, params: np.ndarray) -> np.ndarray:
+        """The image of parameters (..., number of spec.params): components of a vector turn, all others stay."""
+        names, image = [each.name for each in spec.params], params
+        for column, each in enumerate(spec.params):
+            if each.along:
+                image = params.copy() if image is params else image
+                place = next(place for place, axis in enumerate(spec.axes) if axis.name == each.along)
+                source = each.name.removesuffix(each.along) + spec.axes[self.axes[place]].name
+                image[..., column] = self.signs[place] * params[..., names.index(source)]
+        return image
+
     def _channels(self, spec: StateSpec) -> tuple[list[int], list[int]]:
         """For each channel of the image: the channel it comes from, and its sign."""
         sources: list[int] = []
         signs: list[int] = []
         for each in spec.fields:
             start = len(sources)
-            if each.kind == "scalar":
-                sources, signs = [*sources, start], [*signs, 1]
+            if each.kind in ("scalar", "extent"):
+                count = len(spec.components(each))
+                sources, signs = [*sources, *range(start, start + count)], [*signs, *[1] * count]
             else:
                 turn = self.determinant if each.kind == "axial" else 1
                 sources = [*sources, *(start + axis for axis in self.axes)]

@@ -77,7 +77,7 @@ def time_trajectories(environment: Environment, seconds: float) -> tuple[list[Bl
     first = environment.initial("train", 0)
     environment.solve(first.state, 1, first.params)
     began, blocks = time.perf_counter(), []
-    for block in Solved(environment, "train").blocks(PROBED if environment.spec.grid else VECTORS):
+    for block in Solved(environment, "train").blocks(PROBED if environment.spec.is_field else VECTORS):
         blocks.append(block)
         if time.perf_counter() - began > seconds:
             break
@@ -87,7 +87,7 @@ def time_trajectories(environment: Environment, seconds: float) -> tuple[list[Bl
 def pace(task: Task, seconds: float) -> tuple[float, float]:
     """Seconds per training sample and per validated pair, from the first steps of a training that is thrown away."""
     us, training = team(), task.config.training
-    few = VALIDATED if task.train.spec.grid else VECTORS
+    few = VALIDATED if task.train.spec.is_field else VECTORS
     with torch.random.fork_rng():
         state = begin(replace(task, units=few), None, us)
         model = Objective(state.surrogate, training, task.solve)

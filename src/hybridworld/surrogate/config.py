@@ -28,8 +28,10 @@ class Section(BaseModel):
 class SurrogateConfig(Section):
     """The network."""
 
-    backbone: str = Field(description="unet, leap, mlp, or path/to/file.py:Class")
-    width: int | None = Field(None, ge=1, description="features of the network (default: unet 48, leap 96, mlp 256)")
+    backbone: str = Field(description="unet, leap, mlp, objects, or path/to/file.py:Class")
+    width: int | None = Field(
+        None, ge=1, description="features of the network (default: 48 unet, 96 leap, 256 mlp, 64 objects)"
+    )
     patch: int | None = Field(
         None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
     )
@@ -185,7 +187,7 @@ def configure(
         raise InvalidInput(f"Unknown preset '{preset}': choose {', '.join(PRESETS)}.{nearest(preset, PRESETS)}")
     layers: list[Settings] = [
         {"surrogate": {"backbone": default_backbone(spec)}, "training": {"horizons": spec.horizons}},
-        PRESETS[preset][bool(spec.grid)],
+        PRESETS[preset][spec.is_field],
         (presets or {}).get(preset, {}),
         parse_wishes(wishes),
     ]

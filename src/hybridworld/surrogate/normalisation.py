@@ -81,13 +81,13 @@ def measure(
         moments += list(trajectory_moments(block))
         params.append(block.params)
         if len(moments) <= max(FEWEST, CHANGING // block.states[0, 0, 0].size):
-            pairs += pairs_of([block] * (1 if spec.grid else STARTS), ladder, rng)
+            pairs += pairs_of([block] * (1 if spec.is_field else STARTS), ladder, rng)
         error = deviation_error(np.array(moments))
         tell(f"measuring units: {len(moments)} trajectories, known to {error:.1%}")
         if len(moments) >= FEWEST and error <= STABLE:
             break
     mean, square = np.mean(moments, axis=0)
-    std = varying(np.sqrt(np.maximum(square - mean**2, 0)), mean)
+    std = varying(shared(spec, np.sqrt(np.maximum(square - mean**2, 0))), mean)
     drawn = np.concatenate(params)
     param_mean = drawn.mean(axis=0)
     values = (mean, std, param_mean, varying(drawn.std(axis=0), param_mean), ladder, changes_of(spec, pairs, ladder, mean, std))
@@ -124,11 +124,27 @@ def changes_of(
     for batch in batches:
         both = ((each - mean.reshape(shape)) / std.reshape(shape) for each in (batch.states, batch.futures))
         z, later = map(torch.from_numpy, both)
-        squares = (later - z).square().reshape(*z.shape[:2], -1).mean(dim=2) / amplitude(z)[:, None] ** 2  # (pairs, channels)
+        squares = (later - z).square().reshape(*z.shape[:2], -1).mean(dim=2)  # (pairs, channels)
+        if spec.is_field:
+            squares = squares / amplitude(z)[:, None] ** 2
         for h in horizons:
             relative[h].append(squares[torch.from_numpy(batch.horizons == h)])
     block = -(-BLOCK // int(np.prod(spec.grid, dtype=int)))
-    return np.stack([typical(torch.cat(found), block).numpy() for found in relative.values()])
+    return shared(spec, np.stack([typical(torch.cat(found), block).numpy() for found in relative.values()]))
+
+
+def shared(spec: StateSpec, units: np.ndarray) -> np.ndarray:
+    """Units (..., channels) of objects: the components of a vector have one, the root of their mean square.
+
+    What moves on a table hardly moves up and down: in a unit of its own, that noise would count as much as the motion.
+    """
+    if not spec.objects:
+        return units
+    channels, found = spec.channels, np.array(units)
+    for each in spec.fields:
+        places = [channels.index(name) for name in spec.components(each)]
+        found[..., places] = np.sqrt((found[..., places] ** 2).mean(axis=-1, keepdims=True))
+    return found
 
 
 def typical(squares: Tensor, size: int) -> Tensor:

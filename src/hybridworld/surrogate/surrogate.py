@@ -57,7 +57,6 @@ class Surrogate(nn.Module):
     ) -> None:
         super().__init__()
         self._keep(spec, config, scales)
-        boundaries = tuple(axis.boundary for axis in spec.axes[: len(spec.grid)])
         make = backbone or find_backbone(config.backbone, spec)
         self.conditioning = Conditioning(len(spec.params) if config.params else 0, CONDITION)
         options = {} if config.width is None else {"width": config.width}
@@ -68,7 +67,7 @@ class Surrogate(nn.Module):
         """What answers instead of the network where no gradient is wanted: called with `inputs`; a copy of the weights."""
         if config.guide:
             make, options["factor"] = GuidedLeap, config.guide_factor or options["patch"]
-        self.backbone: Any = self._made(make, boundaries, options)
+        self.backbone: Any = self._made(make, spec.boundaries, options)
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():
                 nn.init.zeros_(parameter)
@@ -178,7 +177,7 @@ class Surrogate(nn.Module):
             return self.correct(z, states, then, horizons, params)
         answer = self.backbone(z, self.conditioning(horizons, self.conditions(z, params)))
         unit = self.unit_of_change(horizons)
-        if self.config.residual == "scaled":
+        if self.config.residual == "scaled" and self.spec.is_field:
             unit = unit * amplitude(z)[:, None]
         return torch.addcmul(z, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
 

@@ -214,5 +214,5 @@ def name_of(code: Any) -> str:
 
 def wrapped_config(spec: StateSpec, backbone: str, params: bool, horizons: Sequence[int]) -> Config:
     """The settings of a model that was not trained here: its horizons, and how many trajectories calibrate it."""
-    usual: Mapping[str, Any] = PRESETS["laptop"][bool(spec.grid)]["training"]
+    usual: Mapping[str, Any] = PRESETS["laptop"][spec.is_field]["training"]
     return checked({"surrogate": {"backbone": backbone, "params": params}, "training": {**usual, "horizons": tuple(horizons)}})

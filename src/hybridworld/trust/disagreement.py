@@ -74,8 +74,12 @@ class Symmetric:
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass, and one per symmetry."""
         whole = self._f(states, horizons, params)
-        others = (self._image(self._f(self._image(states, each), horizons, params), each.inverse) for each in self._symmetries)
+        others = (self._seen_through(each, states, horizons, params) for each in self._symmetries)
         return Estimate(whole, rms([distance(whole, other, self._unit) for other in others]))
+
+    def _seen_through(self, symmetry: Symmetry, states: Tensor, horizons: Tensor, params: Tensor) -> Tensor:
+        turned = torch.from_numpy(symmetry.apply_params(self._spec, params.detach().cpu().numpy())).to(params)
+        return self._image(self._f(self._image(states, symmetry), horizons, turned), symmetry.inverse)
 
     def _image(self, states: Tensor, symmetry: Symmetry) -> Tensor:
         return torch.from_numpy(symmetry.apply(self._spec, states.detach().cpu().numpy())).to(states)
@@ -175,7 +179,7 @@ class GradientMagnitude:
     cost = Cost(passes=1)
 
     def __init__(self, f: Propagator, unit: Tensor, spec: StateSpec) -> None:
-        if not spec.grid:
+        if not spec.is_field:
             raise InvalidInput(f"{spec.name} has no grid, so there is no gradient to take.")
         self._f, self._unit, self._spec = f, unit, spec
 
@@ -183,7 +187,7 @@ class GradientMagnitude:
     def offers(cls, given: Ingredients) -> Makers:
         """For fields."""
         f = given.surrogate
-        return {cls.name: lambda: cls(f, f.std, f.spec)} if f.spec.grid else {}
+        return {cls.name: lambda: cls(f, f.std, f.spec)} if f.spec.is_field else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
         """One pass."""

@@ -54,7 +54,7 @@ class DensityGuard:
             raise InvalidInput("The backbone does not name its last layer `last`, whose input the density guard watches.")
         self._last: nn.Module = last
         self._surrogate, moments, seen, number = surrogate, dict[int, _Moments](), 0, 0
-        while seen < PAIRS[bool(surrogate.spec.grid)]:
+        while seen < PAIRS[surrogate.spec.is_field]:
             states, horizons, params, _ = to_tensors(training.batch(number), surrogate.mean.device)
             with torch.no_grad():
                 features = self._pass(states, horizons, params)[1]

@@ -114,12 +114,12 @@ def solvers_for(environment: Environment) -> list[Method]:
     found.append(Method("no change", "no change", "no change", lambda states, horizon, params: (states, None)))
     single = system.in_precision("float32") if system.offers("dtype") else system
     schemes = {"": single, **single.variants()}
-    grids = [*(1 / factor for factor in COARSER), 1.0, *map(float, FINER)] if system.spec.grid else [1.0]
+    grids = [*(1 / factor for factor in COARSER), 1.0, *map(float, FINER)] if system.spec.is_field else [1.0]
     most, power = environment.identity.get("resolved", 1), len(system.spec.grid) + 1  # finer grids take more steps as well
     for (scheme, solver), ratio, steps in product(schemes.items(), grids, STEPS):
         if (scheme, ratio, steps) == ("", 1.0, 1) and not system.offers("dtype"):
             continue  # stands there already
-        if system.spec.grid and ratio**power * steps > most**power:
+        if system.spec.is_field and ratio**power * steps > most**power:
             continue
         mark = ", ".join(filter(None, [scheme, grid_in_words(ratio), steps_in_words(steps)])) or "float32"
         try:

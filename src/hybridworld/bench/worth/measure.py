@@ -224,7 +224,7 @@ def refined(environment: Environment, starts: Starts, horizon: int) -> np.ndarra
     if exact is not None or halved is None:
         return exact
     finer, factor = halved
-    if not spec.grid:
+    if not spec.is_field:
         return finer.solve(starts.states, factor * horizon, starts.params)
     finer = finer.resized(tuple(2 * cells for cells in spec.grid))
     return coarsen(finer.spec, finer.solve(refine(spec, starts.states, 2), factor * horizon, starts.params), 2)

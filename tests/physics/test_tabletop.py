@@ -1,0 +1,202 @@
+"""The table: MuJoCo behind the contract, and sets of objects in general."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hybridworld as hw
+from hybridworld.physics import tabletop
+from hybridworld.physics.check import check_environment
+from hybridworld.physics.spec import SPLITS
+from hybridworld.physics.spec_text import spec_from_text, spec_to_text
+from hybridworld.physics.tabletop import EXTENT, FRONT, KIND, MASSES, POSITION, SIDEWAYS, SPIN, VELOCITY, Tabletop, rotations
+
+ENV = Tabletop()
+SPEC = ENV.spec
+
+
+def thing(kind, x=0.0, y=0.0, velocity=(0.0, 0.0), extent=(0.03, 0.03, 0.03), mass=0.1):
+    """One object at rest on the table, or moving; spheres roll."""
+    column = np.zeros(len(SPEC.channels))
+    column[KIND], column[MASSES], column[EXTENT] = kind, mass, extent
+    column[POSITION] = x, y, {-1: tabletop.HOVER, 0: extent[2] - tabletop.RESTING[0], 1: extent[2] - tabletop.RESTING[1]}[kind]
+    column[3:5] = velocity
+    if kind == 1:
+        column[FRONT], column[SIDEWAYS] = (1, 0, 0), (0, 1, 0)
+    if kind == 0:
+        column[SPIN] = -velocity[1] / extent[0], velocity[0] / extent[0], 0
+    return column
+
+
+def scene(*things):
+    return Tabletop(grid=(len(things) + 1,)), np.stack([thing(-1, -0.2, -0.2, extent=tabletop.PUSHER, mass=1.0), *things], axis=1)
+
+
+def test_a_rolling_sphere_rolls_on():
+    env, state = scene(thing(0, velocity=(0.2, 0.1)))
+    later = env.solve(state, 32, np.array([0.5, 0, 0]))
+    np.testing.assert_allclose(later[:2, 1], 0.64 * np.array([0.2, 0.1]), rtol=0.02)
+    np.testing.assert_allclose(later[VELOCITY, 1], state[VELOCITY, 1], atol=0.005)
+
+
+@pytest.mark.parametrize("friction", [0.2, 0.5])
+def test_a_sliding_box_stops_after_v_squared_over_twice_mu_g(friction):
+    env, state = scene(thing(1, velocity=(0.5, 0.0)))
+    later = env.solve(state, 64, np.array([friction, 0, 0]))
+    assert later[0, 1] == pytest.approx(0.5**2 / (2 * friction * tabletop.GRAVITY), rel=0.1)
+    assert abs(later[3, 1]) < 1e-3
+
+
+def test_the_pusher_moves_with_the_action_and_a_wall_stops_it():
+    env, state = scene(thing(0, 0.2, 0.2))
+    later = env.solve(state, 10, np.array([0.5, 0.4, 0.0]))
+    assert later[0, 0] == pytest.approx(-0.2 + 10 * 0.02 * 0.4, abs=1e-6)
+    assert env.solve(state, 200, np.array([0.5, -0.4, 0.0]))[0, 0] == pytest.approx(-tabletop.LIMIT, abs=0.01)
+
+
+def test_what_the_pusher_meets_moves():
+    env, state = scene(thing(1, -0.1, -0.2))
+    later = env.solve(state, 40, np.array([0.5, 0.3, 0.0]))
+    assert later[0, 1] > -0.1 + 0.05 and later[0, 1] - later[0, 0] > 0.04
+
+
+@given(seed=st.integers(0, 10_000), split=st.sampled_from(SPLITS), count=st.integers(2, 12))
+@settings(max_examples=25, deadline=None)
+def test_samples_are_apart_on_the_table_and_in_their_ranges(seed, split, count):
+    env = ENV.resized((count,))
+    state = env.initial(split, seed).state
+    env.check_physical(state[None])
+    assert (state[KIND] == -1).sum() == 1
+    moving = state[KIND] >= 0
+    assert all(tabletop.MASS.within(mass, env.spec.regime(split)) for mass in state[MASSES, moving])
+    reach = np.array([tabletop._radius(column) for column in state.T])
+    gaps = np.hypot(*(state[:2, :, None] - state[:2, None])) - reach[:, None] - reach[None] + 10 * np.eye(count)
+    assert gaps.min() > 0 and (np.abs(state[:2]) <= tabletop.SIDE - reach).all()
+
+
+@given(seed=st.integers(0, 1000), number=st.integers(0, 7))
+@settings(max_examples=15, deadline=None)
+def test_symmetries_turn_states_and_actions_together(seed, number):
+    symmetry, sample = ENV.symmetries[number], ENV.initial("train", seed)
+    turned = symmetry.apply(SPEC, sample.state), symmetry.apply_params(SPEC, sample.params)
+    np.testing.assert_allclose(
+        ENV.solve(turned[0], 3, turned[1]), symmetry.apply(SPEC, ENV.solve(sample.state, 3, sample.params)), atol=1e-6
+    )
+    back = symmetry.inverse.apply_params(SPEC, turned[1])
+    np.testing.assert_array_equal(back, sample.params)
+    kept = [name for name in SPEC.channels if name.startswith(("extent", "mass", "kind"))]
+    rows = [SPEC.channels.index(name) for name in kept]
+    np.testing.assert_array_equal(turned[0][rows], sample.state[rows])
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=10, deadline=None)
+def test_the_order_of_objects_means_nothing(seed):
+    sample, order = ENV.initial("train", seed), np.random.default_rng(seed).permutation(SPEC.grid[0])
+    later = ENV.solve(sample.state, 3, sample.params)
+    np.testing.assert_allclose(ENV.solve(sample.state[:, order], 3, sample.params), later[:, order], atol=1e-6)
+
+
+def test_two_equal_objects_can_be_exchanged():
+    env, state = scene(thing(0, 0.1, 0.1, (0.2, 0.0)), thing(0, -0.1, 0.1, (0.0, 0.1)))
+    swapped = state[:, [0, 2, 1]]
+    later, other = (env.solve(each, 8, np.array([0.5, 0.1, 0.2])) for each in (state, swapped))
+    np.testing.assert_allclose(other, later[:, [0, 2, 1]], atol=1e-9)
+
+
+def test_the_record_is_the_solver():
+    samples = [ENV.initial("val", seed) for seed in range(3)]
+    states, params = np.stack([each.state for each in samples]), np.stack([each.params for each in samples])
+    whole = ENV.record(states, 6, params)
+    np.testing.assert_allclose(whole[:, :, 6], ENV.solve(states, 6, params), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(whole[:, :, 0], states.astype(np.float32))
+
+
+def test_orientation_survives_the_way_to_mujoco_and_back():
+    rng = np.random.default_rng(0)
+    env, state = scene(*(thing(1, 0.1 * k, 0.1) for k in range(3)))
+    frames, _ = np.linalg.qr(rng.normal(size=(3, 3, 3)))
+    state[FRONT, 1:], state[SIDEWAYS, 1:] = frames[:, :, 0].T, frames[:, :, 1].T
+    state[SPIN, 1:] = rng.normal(size=(3, 3))
+    kinds, constants = np.round(state[KIND]), state[15:KIND]
+    found, there = state.copy(), tabletop._Scene(kinds, constants, 0.5)
+    data = tabletop._mujoco().MjData(there.model)
+    there.load(data, state)
+    there.read(data, found)
+    np.testing.assert_allclose(found, state, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.det(rotations(state)), 1)
+
+
+def test_a_ball_in_flight_keeps_its_energy():
+    env, state = scene(thing(0, velocity=(0.1, 0.0)))
+    state[2, 1] = 0.5
+    params = np.array([[0.5, 0, 0]])
+    before, after = (env.conserved(each[None], params) for each in (state, env.solve(state, 5, params[0])))
+    assert after["energy"][0, 1] == pytest.approx(before["energy"][0, 1], rel=0.01)
+    np.testing.assert_allclose(after["momentum"][0, :2, 1], before["momentum"][0, :2, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda s: s[KIND].__setitem__(0, 0.0), "0 pushers"),
+        (lambda s: s[MASSES].__setitem__(1, -1.0), "mass of state 0 is -1"),
+        (lambda s: s[0].__setitem__(1, 3.0), "position_x of state 0 is 3"),
+        (lambda s: s[FRONT].__setitem__((slice(None), 1), 0.0), "front and side of object 1"),
+        (lambda s: s[SIDEWAYS].__setitem__((slice(None), 1), s[FRONT][:, 1]), "front and side of object 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(change, words):
+    env, state = scene(thing(1))
+    change(state)
+    with pytest.raises(hw.InvalidInput, match=words):
+        env.solve(state, 1, np.array([0.5, 0, 0]))
+
+
+def test_without_mujoco_one_sentence_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    sample = ENV.initial("test", 0)
+    with pytest.raises(hw.InvalidInput, match=r"pip install 'hybrid-world-models\[robotics\]'"):
+        ENV.solve(sample.state, 1, sample.params)
+
+
+def test_a_table_can_be_full():
+    with pytest.raises(hw.InvalidInput, match="find no room"):
+        ENV.resized((200,)).initial("test", 0)
+
+
+class Ordered(Tabletop):
+    """Moves the first object, whichever it is: an order that no channel tells."""
+
+    def advance(self, states, frames, params):
+        answer = super().advance(states, frames, params)
+        answer[:, 0, 0] += 0.001 * frames
+        return answer
+
+
+def test_check_tells_when_the_order_matters():
+    assert any("another order" in finding for finding in check_environment(Ordered()))
+
+
+def test_check_tells_what_is_wrong_with_a_spec_of_objects():
+    class Wrong(Tabletop):
+        @property
+        def spec(self):
+            return replace(super().spec, grid=(2, 3))
+
+    assert any("objects, but its grid is (2, 3)" in finding for finding in check_environment(Wrong()))
+
+
+def test_the_spec_survives_as_text():
+    assert spec_from_text(spec_to_text(SPEC)) == SPEC and SPEC.boundaries == ("objects",) and not SPEC.is_field
+
+
+def test_longer_steps_are_near():
+    sample = ENV.initial("val", 0)
+    coarse, _ = ENV.with_steps(0.5)
+    gap = np.abs(coarse.solve(sample.state, 16, sample.params) - ENV.solve(sample.state, 16, sample.params))[:2]
+    assert 0 < gap.max() < 0.02
