@@ -1,14 +1,14 @@
 """A network for sets of objects: each hears from all others, whatever their number and order.
 
-    x_i --> stem --> h_i;   5 times:  h_i += out( sum over j of gate_ij * message_ij ),  h_i += mlp(h_i)  --> head --> change_i
-                            message_ij, gate_ij: two layers of (h_i, h_j), steered by FiLM
+    x_i --> stem --> h_i;   4 times:  h_i += out( sum over j of message(h_i, h_j) ),  h_i += mlp(h_i)   --> head --> change_i
 
-Every layer treats all objects alike and a sum has no order, so an exchange of objects exchanges the answers: exactly, by
-construction. Messages are added up, not averaged: a far object that sends nothing leaves the others as they are.
+FiLM steers the messages and the mlp. Every layer treats all objects alike and a sum has no order, so an exchange of objects
+exchanges the answers: exactly, by construction. Messages are added up, not averaged: a far object that sends nothing leaves the
+others as they are.
 """
 
-import torch
 from torch import Tensor, nn
+from torch.nn.functional import silu
 
 from hybridworld.surrogate.conditioning import FiLM
 
@@ -16,11 +16,11 @@ from hybridworld.surrogate.conditioning import FiLM
 class Objects(nn.Module):
     """channels -> `width` features per object, `depth` rounds of messages, -> channels."""
 
-    def __init__(self, channels: int, boundaries: tuple[str, ...], condition: int, width: int = 64, depth: int = 5) -> None:
+    def __init__(self, channels: int, boundaries: tuple[str, ...], condition: int, width: int = 64, depth: int = 4) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Linear(channels, width), nn.GELU(), nn.Linear(width, width))
+        self.stem = nn.Sequential(nn.Linear(channels, width), nn.SiLU(), nn.Linear(width, width))
         self.rounds = nn.ModuleList(Round(width, condition) for _ in range(depth))
-        self.head = nn.Sequential(nn.LayerNorm(width), nn.GELU(), nn.Linear(width, channels))
+        self.head = nn.Sequential(nn.LayerNorm(width), nn.SiLU(), nn.Linear(width, channels))
 
     @property
     def last(self) -> nn.Module:
@@ -36,24 +36,23 @@ class Objects(nn.Module):
 
 
 class Round(nn.Module):
-    """h + out(sum of gated messages), and then h + mlp(h); FiLM steers the messages and the mlp."""
+    """h + out(sum of messages), and then h + mlp(h); a message has half as many features, since there are many of them."""
 
     def __init__(self, width: int, condition: int) -> None:
         super().__init__()
+        half = max(width // 2, 1)
         self.norm, self.norm_after = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.mine, self.others = nn.Linear(width, width), nn.Linear(width, width, bias=False)
-        self.heard, self.steered = FiLM(condition, width), FiLM(condition, width)
-        self.message = nn.Linear(width, 2 * width)
-        self.out = nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.mine, self.others = nn.Linear(width, half), nn.Linear(width, half, bias=False)
+        self.heard, self.steered = FiLM(condition, half), FiLM(condition, width)
+        self.message, self.out = nn.Linear(half, half), nn.Linear(half, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.SiLU(), nn.Linear(2 * width, width))
 
     def forward(self, h: Tensor, condition: Tensor) -> Tensor:
         """h (batch, objects, width)."""
         n = self.norm(h)
         mine = _along_features(self.heard, self.mine(n), condition)
-        pairs = nn.functional.gelu(mine[:, :, None] + self.others(n)[:, None])  # (batch, to, from, width)
-        message, gate = self.message(pairs).chunk(2, dim=-1)
-        h = h + self.out((message * torch.sigmoid(gate)).sum(dim=2))
+        pairs = silu(mine[:, :, None] + self.others(n)[:, None])  # (batch, to, from, half)
+        h = h + self.out(silu(self.message(pairs)).sum(dim=2))
         return h + self.mlp(_along_features(self.steered, self.norm_after(h), condition))
 
 
