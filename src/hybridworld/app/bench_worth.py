@@ -5,10 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hybridworld.app.models import load_hybrid, load_model
+from hybridworld.app.durations import time_in_words
+from hybridworld.app.loading import load_hybrid, load_model
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import Rows, publish_sections
-from hybridworld.app.words import time_in_words
 from hybridworld.bench.worth.contenders import draw_starts, methods_for
 from hybridworld.bench.worth.measure import REPEATS, Row, deviations, measure
 from hybridworld.bench.worth.verdict import HOW, digits, gain_of, price, verdicts

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hybridworld.app.models import check_fits, load_hybrid
+from hybridworld.app.loading import load_hybrid
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.bench.tolerance import Row, measure_tolerances
-from hybridworld.data.dataset import Dataset
+from hybridworld.data.dataset import Dataset, check_fits
 from hybridworld.data.evidence import Recorded, Solved
 from hybridworld.data.pairs import Evidence
 from hybridworld.errors import InvalidInput

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hybridworld.app.material import Material
-from hybridworld.app.models import load_model
+from hybridworld.app.loading import load_model
 from hybridworld.data.manifest import sha256
 from hybridworld.deploy.load import find_model, solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment, difference
 from hybridworld.surrogate.bundle import Bundle
 from hybridworld.surrogate.config import PRESETS, Config, checked, parse_wishes
+from hybridworld.training.material import Material
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridworld.app.models import load_model
+from hybridworld.app.loading import load_model
 from hybridworld.app.progress import progress_bar
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.bench.promises import WINDOWS, Promises, band, keep_promises
