@@ -69,7 +69,7 @@ class Forecast:
         if model is None or start is None:
             raise InvalidInput("A forecast that was stored or sent has lost its model, so it cannot be drawn.")
         single = np.ndim(self.used_solver) == 0
-        some = np.s_[None] if single else np.s_[: ROWS if model.spec.is_field else VECTORS]
+        some = np.s_[None] if single else np.s_[: ROWS if model.spec.grid else VECTORS]
         start, used = start[some], np.atleast_1d(as_array("used_solver", self.used_solver))
         rows = None if params is None else params[some]
         horizon = self.horizon if np.ndim(self.horizon) == 0 else self.horizon[some]

@@ -144,7 +144,7 @@ class StateSpec:
 
     @property
     def boundaries(self) -> tuple[str, ...]:
-        """What lies at the ends of each grid axis, as a network is told; `objects` for an axis that has no ends."""
+        """What lies at the ends of each grid axis: `periodic`, `open` or `wall`, or `objects` for the axis that has no ends."""
         return ("objects",) if self.objects else tuple(axis.boundary for axis in self.axes[: len(self.grid)])
 
     @property

@@ -16,6 +16,8 @@ from hybridworld.surrogate.conditioning import FiLM
 class Objects(nn.Module):
     """channels -> `width` features per object, `depth` rounds of messages, -> channels."""
 
+    states = "objects"
+
     def __init__(self, channels: int, boundaries: tuple[str, ...], condition: int, width: int = 64, depth: int = 4) -> None:
         super().__init__()
         self.stem = nn.Sequential(nn.Linear(channels, width), nn.SiLU(), nn.Linear(width, width))
