@@ -33,7 +33,8 @@ def thing(kind, x=0.0, y=0.0, velocity=(0.0, 0.0), extent=(0.03, 0.03, 0.03), ma
 
 
 def scene(*things):
-    return Tabletop(grid=(len(things) + 1,)), np.stack([thing(-1, -0.2, -0.2, extent=tabletop.PUSHER, mass=1.0), *things], axis=1)
+    pusher = thing(-1, -0.2, -0.2, extent=tabletop.PUSHER, mass=1.0)
+    return Tabletop(grid=(len(things) + 1,)), np.stack([pusher, *things], axis=1)
 
 
 def test_a_rolling_sphere_rolls_on():
@@ -118,7 +119,7 @@ def test_the_record_is_the_solver():
 
 def test_orientation_survives_the_way_to_mujoco_and_back():
     rng = np.random.default_rng(0)
-    env, state = scene(*(thing(1, 0.1 * k, 0.1) for k in range(3)))
+    _, state = scene(*(thing(1, 0.1 * k, 0.1) for k in range(3)))
     frames, _ = np.linalg.qr(rng.normal(size=(3, 3, 3)))
     state[FRONT, 1:], state[SIDEWAYS, 1:] = frames[:, :, 0].T, frames[:, :, 1].T
     state[SPIN, 1:] = rng.normal(size=(3, 3))

@@ -9,10 +9,10 @@ import typer
 from typer.core import TyperGroup
 
 from hybridworld import __version__
-from hybridworld.app.commands import bench, data, doctor, models, reproduce, systems, training
+from hybridworld.app.commands import agents, bench, data, doctor, models, reproduce, systems, training
 from hybridworld.errors import HybridWorldError
 
-GROUPS = (systems, data, training, models, bench, reproduce, doctor)
+GROUPS = (systems, data, training, models, agents, bench, reproduce, doctor)
 """The modules whose commands there are, in the order of `--help`."""
 
 

@@ -112,6 +112,8 @@ class HybridModel:
         `params` are numbers in the order of `spec.params`, or a mapping by name. Tensors are answered by tensors. States that
         cannot exist are refused.
 
+        A model of objects takes any number of them.
+
         In mode 2 the solver answers what is above the threshold that q stands for (0.75 unless said), or above `threshold`.
         With a `tolerance` instead (in deviations, mean over cells) it answers what is not bounded by it: of all answers at most
         a share 1 - coverage (0.1 unless said) then exceeds it, on data like the validation data. `error_map` asks for the map
@@ -119,9 +121,10 @@ class HybridModel:
 
         A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """
-        if self.system is not None:
-            self.system.checked(state)
-        return self.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map)
+        fitting = self._for(state)
+        if fitting.system is not None:
+            fitting.system.checked(state)
+        return fitting.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map)
 
     def onward(
         self,
@@ -212,6 +215,28 @@ class HybridModel:
                 state = forecast.state
 
         return answers(state)
+
+    def resized(self, grid: tuple[int, ...]) -> Self:
+        """The same model for another number of objects: a network for sets takes any, and so does its solver.
+
+        Thresholds and bounds stay those of the number that it was calibrated with.
+        """
+        if not self.spec.objects:
+            raise InvalidInput(f"The model of {self.spec.name} has the grid {self.spec.grid}: only sets of objects can grow.")
+        other = copy(self)
+        other.surrogate = copy(self.surrogate)  # the same weights
+        other.surrogate.spec = replace(self.spec, grid=tuple(grid))
+        if self.system is not None:
+            other.system = self.system.resized(grid)
+            other._solve = None if self._solve is None else other.system.solve
+        return other
+
+    def _for(self, state: Any) -> Self:
+        """This model, or for a set of another number of objects the one for these."""
+        shape = np.shape(state)
+        if not self.spec.objects or len(shape) < 2 or shape[-1] == self.spec.grid[0] or shape[-1] < 1:
+            return self
+        return self.resized(shape[-1:])
 
     def with_signal(self, signal: TrustSignal) -> Self:
         """The same model with a map by another signal, for which nothing is calibrated: no thresholds, no bounds."""

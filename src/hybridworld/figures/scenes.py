@@ -108,8 +108,8 @@ def draw_trails(ax: Axes, spec: StateSpec, states: np.ndarray, colours: np.ndarr
         ax.plot(paths[:, 0, k], paths[:, 1, k], color=colour, linewidth=0.8, zorder=1)
 
 
-def draw_perspective(ax: Axes, spec: StateSpec, state: np.ndarray, colours: np.ndarray) -> None:
-    """The same through a camera, the nearer objects before the farther, each above its shadow."""
+def draw_perspective(ax: Axes, spec: StateSpec, state: np.ndarray, colours: np.ndarray, mark: np.ndarray | None = None) -> None:
+    """The same through a camera, the nearer objects before the farther, each above its shadow; `mark` is a place (3,)."""
     bodies, (x, y, z) = bodies_of(spec, state), spec.axes
     middle, side = np.array([(x.low + x.high) / 2, (y.low + y.high) / 2, z.low]), max(x.high - x.low, y.high - y.low)
     toward = EYE / np.linalg.norm(EYE)
@@ -129,6 +129,9 @@ def draw_perspective(ax: Axes, spec: StateSpec, state: np.ndarray, colours: np.n
     wall = ground + np.array([0, 0, 0.12 * side])
     for a, b in ((2, 3), (3, 0)):  # those behind
         ax.fill(*seen(np.array([ground[a], ground[b], wall[b], wall[a]])).T, facecolor=WALLS[0], edgecolor=FAINT, linewidth=0.5)
+    if mark is not None:
+        ring = np.column_stack([0.05 * side * ROUND, np.zeros(len(ROUND))]) + mark
+        ax.fill(*seen(ring).T, facecolor="none", edgecolor=INK, linewidth=1.2, zorder=1)
     for k in range(len(bodies.places)):
         points = bodies.corners(k).copy()
         points[:, 2] = z.low

@@ -6,6 +6,7 @@ scenes, in perspective and from above.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -168,11 +169,19 @@ Scene = tuple[Figure, Callable[[int], None]]
 
 
 def animate_trajectory(
-    spec: StateSpec, states: np.ndarray, title: str, path: Path, progress: Callable[[int, int], None] | None = None
+    spec: StateSpec,
+    states: np.ndarray,
+    title: str,
+    path: Path,
+    progress: Callable[[int, int], None] | None = None,
+    mark: np.ndarray | None = None,
 ) -> None:
-    """Write a looping GIF of at most 100 of the states (frames + 1, channels, *grid); `progress` hears (done, total)."""
+    """Write a looping GIF of at most 100 of the states (frames + 1, channels, *grid); `progress` hears (done, total).
+
+    `mark` is a place to mark among objects.
+    """
     scene = (_ball_scene if spec.position else _series_scene, _line_scene, _plane_scene)[min(len(spec.grid), 2)]
-    scene = _objects_scene if spec.objects else scene
+    scene = partial(_objects_scene, mark=mark) if spec.objects else scene
     shown, pictures = spread(len(states), FILM_FRAMES), []
     with style():
         figure, show = scene(spec, *sliced(spec, states, title))
@@ -186,6 +195,19 @@ def animate_trajectory(
             if progress:
                 progress(done, len(shown))
     write_film(pictures, path)
+
+
+def picture(spec: StateSpec, state: np.ndarray, title: str, mark: np.ndarray | None = None) -> np.ndarray:
+    """One state as an image, bytes (height, width, 3)."""
+    with style():
+        if spec.objects:
+            figure: Figure = _objects_scene(spec, state[None], title, mark)[0]
+        else:
+            figure = trajectory_page(spec, state[None], title)
+            figure.set_dpi(FILM_DPI)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 def write_film(pictures: list[Image.Image], path: Path) -> None:
@@ -229,14 +251,14 @@ def _line_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
     return figure, lambda frame: line.set_ydata(values[frame])
 
 
-def _objects_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
+def _objects_scene(spec: StateSpec, states: np.ndarray, title: str, mark: np.ndarray | None = None) -> Scene:
     """Objects in perspective."""
     figure, top = page(5.2, 3.9, title, FILM_DPI)
     ax, colours = place(figure, 0.1, top - 0.1, 5.0, 3.9), identity(states.shape[2])
 
     def show(frame: int) -> None:
         ax.clear()
-        draw_perspective(ax, spec, states[frame], colours)
+        draw_perspective(ax, spec, states[frame], colours, mark)
 
     show(0)
     return figure, show

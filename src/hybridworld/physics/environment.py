@@ -18,6 +18,7 @@ from hybridworld.physics.arguments import checked_params, checked_states, first_
 from hybridworld.physics.brushes import Brush, painting
 from hybridworld.physics.spec import SPLITS, StateSpec
 from hybridworld.physics.symmetry import Symmetry
+from hybridworld.physics.task import Task
 
 MOST_FRAMES = 10**9
 """More would never end."""
@@ -113,6 +114,10 @@ class Environment(ABC):
 
     def check_physical(self, states: np.ndarray) -> None:
         """Raise `InvalidInput` where a finite state (batch, ...) cannot exist, say by a negative density."""
+
+    def task(self, rng: np.random.Generator, state: np.ndarray) -> Task | None:
+        """Something that an agent can bring about from that state; None where a system has nothing to bring about."""
+        return None
 
     def blank(self) -> np.ndarray:
         """A quiet state to draw on (channels, *grid)."""

@@ -28,6 +28,7 @@ from hybridworld.physics.arguments import describe_cell
 from hybridworld.physics.environment import Environment, Sample, room_for
 from hybridworld.physics.spec import Axis, Field, Parameter, StateSpec
 from hybridworld.physics.symmetry import Symmetry, square_symmetries
+from hybridworld.physics.task import Task
 from hybridworld.physics.threads import over_trajectories
 
 SIDE = 0.3  # m: half of the table
@@ -106,7 +107,7 @@ class Tabletop(Environment):
 
     @property
     def presets(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-        """Scenes cost more than the vectors that the presets have in mind: fewer pairs, and a schedule that makes use of them."""
+        """Scenes cost more than the vectors that the presets have in mind: fewer pairs, and a schedule that uses them well."""
         short = {"lr": 1e-3, "warmup": 1, "weighting": "horizon", "ema": 0.998, "samples": 19_200, "epochs": 36}
         return {"laptop": {"training": short | {"validation": 200, "calibration": 400}}, "smoke": {"training": SMOKE}}
 
@@ -147,6 +148,31 @@ class Tabletop(Environment):
         state = self.initial("val", 0).state
         state[[*range(3, 6), *range(12, 15)]] = 0
         return state
+
+    def task(self, rng: np.random.Generator, state: np.ndarray) -> Task | None:
+        """Push one of the boxes, or a sphere where there is none, 10 to 25 cm far; on the way there, be behind it."""
+        kinds = np.round(state[KIND])
+        movable, pusher = np.flatnonzero(kinds == kinds.max()), int(np.flatnonzero(kinds == -1)[0])
+        if kinds.max() < 0:
+            return None
+        target = int(rng.choice(movable))
+        for _ in range(TRIES):
+            place = rng.uniform(-1, 1, 2) * (SIDE - 0.08)
+            if 0.1 <= np.hypot(*(place - state[:2, target])) <= 0.25:
+                break
+        reach = float(np.hypot(*state[15:17, target])) + PUSHER[0]
+
+        def missed(states: np.ndarray) -> np.ndarray:
+            return np.hypot(*(states[:, :2, target] - place).T)
+
+        def cost(states: np.ndarray) -> np.ndarray:
+            way = states[:, :2, target] - place
+            behind = states[:, :2, target] + reach * way / np.maximum(np.hypot(*way.T), 1e-9)[:, None]
+            return missed(states) + 0.25 * np.hypot(*(states[:, :2, pusher] - behind).T)
+
+        goal = np.array([target, *place])
+        text = f"push object {target} to ({place[0]:.2f}, {place[1]:.2f}) m"
+        return Task(text, goal, 0.03, "m", missed, cost, np.array([*place, 0.0]))
 
     # What must hold.
 

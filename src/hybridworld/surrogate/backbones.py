@@ -20,9 +20,9 @@ class Backbone(Protocol):
     """A network that predicts a change: made as Class(channels, boundaries, condition, width).
 
     `boundaries` has one word per grid axis (`periodic`, `open`, `wall`, `objects`); `condition` is the length of the vector
-    that carries horizon and parameters; `width` is left out unless the configuration sets it. A network may name the layer that gives the
-    change `last`: it then starts at zero, so that training begins with "no change". A built-in one says in `states` what it is
-    made for, and may have a static method `options(config, spec)`, which returns further arguments by name.
+    that carries horizon and parameters; `width` is left out unless the configuration sets it. A network may name the layer that
+    gives the change `last`: it then starts at zero, so that training begins with "no change". A built-in one says in `states`
+    what it is made for, and may have a static method `options(config, spec)`, which returns further arguments by name.
     """
 
     def __init__(self, channels: int, boundaries: tuple[str, ...], condition: int, width: int = ...) -> None: ...

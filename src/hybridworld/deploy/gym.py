@@ -1,0 +1,139 @@
+"""Gymnasium environments: `gymnasium.make("hybridworld.deploy.gym:hybridworld/Tabletop-v0", backend="hybrid")`.
+
+The part before the colon is this module: Gymnasium imports it, and it registers. (Up to 0.29 Gymnasium looked for entry points
+of installed packages; 1.0 has dropped them.)
+
+Every registered system with an action parameter is there, under its name. An action is held over `horizon` frames. What moves
+the state is the backend: the solver, the surrogate, or both. `info` tells what is known about each step: `score`, `error_map`
+(per object or cell), `used_solver`, `seconds` (`solver`: what it took, `saved`: what it would have taken), and `missed`, how
+far the goal is.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from hybridworld.deploy.backends import action_limits, mover
+from hybridworld.deploy.hybrid import KEEP, HybridModel
+from hybridworld.deploy.load import load
+from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.physics.arguments import whole
+from hybridworld.physics.environment import Environment
+from hybridworld.physics.registry import find_system, known_systems
+from hybridworld.physics.task import Task
+
+FPS = 10
+
+
+def register() -> None:
+    """One environment for each system that can be acted on, by name."""
+    for name in known_systems():
+        try:
+            acts = bool(find_system(name).spec.actions)
+        except HybridWorldError:  # a plug-in that does not load must not break Gymnasium
+            continue
+        if acts:
+            title = "".join(part.capitalize() for part in name.split("_"))
+            gymnasium.register(f"hybridworld/{title}-v0", entry_point="hybridworld.deploy.gym:World", kwargs={"system": name})
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Measured time. Two measurements count as equal, since an environment must be the same for the same seed."""
+
+    solver: float = field(compare=False)
+    saved: float = field(compare=False)
+
+
+class World(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
+    """One scene and one task per episode; the reward is by how much a step brings the state nearer to the goal.
+
+    `model` is that of the backends `surrogate` and `hybrid` (by default the one that ships under the system's name), `q` the
+    keep fraction of the hybrid. An episode ends at the goal, or after `steps` actions.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": FPS}  # noqa: RUF012
+
+    def __init__(
+        self,
+        system: str | Environment,
+        backend: str = "solver",
+        model: str | HybridModel | None = None,
+        horizon: int = 8,
+        steps: int = 40,
+        split: str = "train",
+        q: float = KEEP,
+        render_mode: str | None = None,
+    ) -> None:
+        self.environment = system if isinstance(system, Environment) else find_system(system)
+        spec = self.environment.spec
+        self.backend, self.render_mode, self._split = backend, render_mode, split
+        self._horizon, self._steps = whole("The horizon", horizon, 1), whole("The number of steps", steps, 1)
+        spec.regime(split)
+        if backend != "solver" and not isinstance(model, HybridModel):
+            model = load(model or spec.name, self.environment)
+        wishes = {"q": q} if backend == "hybrid" else {}
+        self._move = mover(backend, self.environment, model if isinstance(model, HybridModel) else None, **wishes)
+        self._columns, low, high = action_limits(self.environment)
+        self.action_space = gymnasium.spaces.Box(low.astype(np.float32), high.astype(np.float32))
+        if self.environment.task(np.random.default_rng(0), self.environment.initial(split, 0).state) is None:
+            raise InvalidInput(f"{spec.name} has no task to give to an agent: its class may define `task`.")
+        self._goal_size = len(self._fresh(np.random.default_rng(0))[2].goal)
+        self.observation_space = gymnasium.spaces.Dict(
+            {
+                "state": gymnasium.spaces.Box(-np.inf, np.inf, spec.shape, np.float32),
+                "goal": gymnasium.spaces.Box(-np.inf, np.inf, (self._goal_size,), np.float32),
+            }
+        )
+        self._state, self._params, self._task = self._fresh(np.random.default_rng(0))
+        self._taken, self._solver_seconds = 0, 0.0
+
+    def _fresh(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, Task]:
+        sample = self.environment.sample(rng, self._split)
+        task = self.environment.task(rng, sample.state)
+        assert task is not None
+        return sample.state, sample.params.copy(), task
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """A fresh scene with a task; `seed` decides about both."""
+        super().reset(seed=seed)
+        self._state, self._params, self._task = self._fresh(self.np_random)
+        self._taken = 0
+        return self._observed(), {"missed": self._missed(), "task": self._task.text}
+
+    def step(self, action: np.ndarray) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+        """Hold the action over `horizon` frames."""
+        before = self._missed()
+        self._params[self._columns] = np.clip(action, self.action_space.low, self.action_space.high)  # type: ignore[attr-defined]
+        found = self._move(self._state[None], self._horizon, self._params[None])
+        self._state, self._taken = np.asarray(found.state[0], np.float64), self._taken + 1
+        spent, used = found.seconds.get("solver", 0.0), bool(found.used_solver[0])
+        if used:
+            self._solver_seconds = spent  # what a step of the solver takes here
+        saved = 0.0 if used else max(self._solver_seconds - sum(found.seconds.values()), 0.0)
+        info: dict[str, Any] = {"missed": self._missed(), "used_solver": used, "seconds": Seconds(spent, saved)}
+        if found.error_map is not None and found.score is not None:
+            info |= {"score": float(found.score[0]), "error_map": np.asarray(found.error_map[0], np.float32)}
+        done = info["missed"] <= self._task.near
+        return self._observed(), before - info["missed"], bool(done), self._taken >= self._steps and not done, info
+
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """The state as it is, (height, width, 3)."""
+        if self.render_mode != "rgb_array":
+            return None
+        from hybridworld.figures.trajectories import picture
+
+        return picture(self.environment.spec, self._state, self._task.text, self._task.place)
+
+    def _missed(self) -> float:
+        return float(self._task.missed(self._state[None])[0])
+
+    def _observed(self) -> dict[str, np.ndarray]:
+        return {"state": self._state.astype(np.float32), "goal": self._task.goal.astype(np.float32)}
+
+
+register()

@@ -1,0 +1,155 @@
+"""A planner that knows when to ask: model-predictive control by the cross-entropy method.
+
+    draw sequences of actions -> roll them out -> keep the cheapest, draw around them -> ...  -> act, look, plan again
+                                 (solver or surrogate)                  hybrid: of the cheapest, those that the map doubts
+                                                                        are rolled out by the solver before one is taken
+
+An action is held over `horizon` frames; a plan has `links` of them, of which the first is carried out.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hybridworld.deploy.backends import Move, action_limits, mover
+from hybridworld.deploy.hybrid import KEEP, HybridModel
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.environment import Environment
+from hybridworld.physics.task import Task
+
+FEWEST = 4
+"""Candidates of a round, at least: fewer have no spread."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Actions (links, number of action parameters), what they are expected to cost, and what it took to find them."""
+
+    actions: np.ndarray
+    cost: float
+    candidates: int
+    checked: int
+    """Candidates that the hybrid handed to the solver before it chose."""
+    seconds: float
+
+
+@dataclass
+class Planner:
+    """Plans for one task; with `seconds` as many candidates per decision as fit into that time, else `rounds` full rounds."""
+
+    environment: Environment
+    task: Task
+    backend: str = "hybrid"
+    model: HybridModel | None = None
+    horizon: int = 8
+    links: int = 4
+    candidates: int = 64
+    elites: int = 8
+    rounds: int = 4
+    seconds: float | None = None
+    q: float = KEEP
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    _mean: np.ndarray | None = field(default=None, init=False)
+    _each: float = field(default=0.0, init=False)
+    """Seconds per candidate, as the rounds so far have taken."""
+
+    def __post_init__(self) -> None:
+        fast = "surrogate" if self.backend == "hybrid" else self.backend
+        self._move = mover(fast, self.environment, self.model, mapped=False)
+        self._truth = mover("solver", self.environment, None)
+        self._columns, self._low, self._high = action_limits(self.environment)
+        if self.backend == "hybrid":
+            self._judge = mover("surrogate", self.environment, self.model)
+
+    def decide(self, state: np.ndarray, params: np.ndarray) -> Plan:
+        """The best sequence that was found from that state (channels, *grid)."""
+        began, drawn, rounds = time.perf_counter(), 0, 0
+        mean = (self._low + self._high) / 2 + np.zeros((self.links, 1)) if self._mean is None else self._mean
+        std = (self._high - self._low) / 2 + np.zeros((self.links, 1))
+        best: list[tuple[float, np.ndarray]] = []
+        while rounds == 0 or self._time_left(began, rounds):
+            count = self._affordable()
+            tried = self.rng.normal(mean, std, (count, *mean.shape)).clip(self._low, self._high)
+            tried[0] = mean  # what was good a moment ago may still be
+            started = time.perf_counter()
+            costs = self._costs(self._move, state, params, tried)
+            self._each = (time.perf_counter() - started) / count
+            best = sorted([*best, *zip(costs.tolist(), tried, strict=True)], key=lambda each: each[0])[: self.elites]
+            kept = np.stack([actions for _, actions in best])
+            mean, std = kept.mean(axis=0), kept.std(axis=0) + 0.02 * (self._high - self._low)
+            drawn, rounds = drawn + count, rounds + 1
+        checked = 0
+        if self.backend == "hybrid":
+            best, checked = self._checked(state, params, best)
+        cost, actions = best[0]
+        self._mean = np.concatenate([actions[1:], actions[-1:]])
+        return Plan(actions, cost, drawn, checked, time.perf_counter() - began)
+
+    def _time_left(self, began: float, rounds: int) -> bool:
+        if self.seconds is None:
+            return rounds < self.rounds
+        return time.perf_counter() - began + FEWEST * self._each < self.seconds and rounds < 100
+
+    def _affordable(self) -> int:
+        """Candidates of the next round."""
+        if self.seconds is None or not self._each:
+            return self.candidates if self.seconds is None else FEWEST
+        return int(np.clip(self.seconds / self.rounds / self._each, FEWEST, 8 * self.candidates))
+
+    def _costs(self, move: Move, state: np.ndarray, params: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Mean over the links, for actions (count, links, n); a rollout that leaves finite numbers is never taken."""
+        states, rows = np.repeat(state[None], len(actions), axis=0), np.repeat(params[None], len(actions), axis=0)
+        total = np.zeros(len(actions))
+        for link in range(self.links):
+            rows[:, self._columns] = actions[:, link]
+            states = move(states, self.horizon, rows).state
+            total += self.task.cost(states)
+        return np.where(np.isfinite(total), total / self.links, np.inf)
+
+    def _checked(
+        self, state: np.ndarray, params: np.ndarray, best: list[tuple[float, np.ndarray]]
+    ) -> tuple[list[tuple[float, np.ndarray]], int]:
+        """The same candidates, those that the map doubts at some link with the cost that the solver finds."""
+        actions = np.stack([each for _, each in best])
+        costs, doubted = np.array([cost for cost, _ in best]), np.zeros(len(best), bool)
+        states, rows = np.repeat(state[None], len(best), axis=0), np.repeat(params[None], len(best), axis=0)
+        assert self.model is not None
+        threshold = self.model.threshold(self.horizon, self.q)
+        for link in range(self.links):
+            rows[:, self._columns] = actions[:, link]
+            found = self._judge(states, self.horizon, rows)
+            states, doubted = found.state, doubted | ~(np.asarray(found.score) <= threshold)
+        if doubted.any():
+            costs[doubted] = self._costs(self._truth, state, params, actions[doubted])
+        order = np.argsort(costs)
+        return [(float(costs[k]), actions[k]) for k in order], int(doubted.sum())
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What an agent did: all frames of the true world, its plans, and how far the goal was before and after each."""
+
+    task: Task
+    states: np.ndarray  # (frames + 1, channels, *grid)
+    plans: tuple[Plan, ...]
+    missed: np.ndarray  # (plans + 1,)
+
+    @property
+    def success(self) -> bool:
+        """Was the goal reached?"""
+        return bool(self.missed[-1] <= self.task.near)
+
+
+def act(planner: Planner, state: np.ndarray, params: np.ndarray, decisions: int = 15) -> Episode:
+    """Plan, carry out the first action in the true world, and plan again, until the goal or for so many decisions."""
+    if decisions < 1:
+        raise InvalidInput(f"The number of decisions is {decisions}: it must be at least 1.")
+    states, plans, params = [state], list[Plan](), np.array(params)
+    while len(plans) < decisions and planner.task.missed(states[-1][None])[0] > planner.task.near:
+        plan = planner.decide(states[-1], params)
+        plans.append(plan)
+        params[planner._columns] = plan.actions[0]
+        states += list(planner.environment.trajectory(states[-1], planner.horizon, params))[1:]
+    whole = np.stack(states)
+    return Episode(planner.task, whole, tuple(plans), planner.task.missed(whole[:: planner.horizon]))

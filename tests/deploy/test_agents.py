@@ -1,0 +1,155 @@
+"""Agents: what moves states for them, the planner, the follower, and Gymnasium."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.env_checker import check_env
+
+import hybridworld as hw
+from hybridworld.deploy.backends import action_limits, mover
+from hybridworld.deploy.gym import World
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.plan import Planner, act
+from hybridworld.deploy.track import track
+from hybridworld.physics.tabletop import Tabletop
+from hybridworld.trust.calibration import Calibration
+from tests.deploy.cart import Cart
+from tests.surrogate.flows import surrogate
+
+CART = Cart()
+TASK = CART.task(np.random.default_rng(0), np.zeros(1))
+
+
+def model_of(environment, threshold=1.0):
+    """An untrained model, which says "no change"; every score below the threshold is kept."""
+    net = surrogate(environment.spec)
+    for parameter in net.backbone.last.parameters():
+        torch.nn.init.zeros_(parameter)
+    calibration = Calibration({horizon: np.full(10, threshold) for horizon in (1, 2, 4, 8)})
+    return HybridModel(net, calibration, environment.solve, system=environment)
+
+
+def test_the_backends_are_solver_surrogate_and_both():
+    sample = CART.initial("test", 0)
+    states, params = sample.state[None], sample.params[None]
+    model, truth = model_of(CART), CART.solve(sample.state, 4, sample.params)
+    assert mover("solver", CART, None)(states, 4, params).state[0] == truth
+    np.testing.assert_allclose(mover("surrogate", CART, model)(states, 4, params).state[0], sample.state, rtol=1e-5)
+    asked = mover("hybrid", CART, model, threshold=-1.0)(states, 4, params)
+    assert asked.used_solver.all() and asked.state[0] == truth
+    kept = mover("hybrid", CART, model, threshold=np.inf)(states, 4, params)
+    assert not kept.used_solver.any() and kept.error_map is not None
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: mover("magic", CART, None), "choose solver, surrogate, hybrid"),
+        (lambda: mover("hybrid", CART, None), "needs a model of cart"),
+        (lambda: action_limits(hw.system("ball3d")), "no parameter with the role `action`"),
+        (lambda: World("ball3d"), "no parameter with the role `action`"),
+        (lambda: act(Planner(CART, TASK, "solver"), np.zeros(1), np.zeros(2), 0), "must be at least 1"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_one_sentence(make, words):
+    with pytest.raises(hw.InvalidInput, match=words):
+        make()
+
+
+@pytest.mark.parametrize("backend", ["solver", "hybrid"])
+def test_a_planner_that_may_ask_the_truth_reaches_its_goal(backend):
+    for seed in range(5):
+        sample, rng = CART.initial("test", seed), np.random.default_rng(seed)
+        task = CART.task(rng, sample.state)
+        # "No change" is always wrong here; with a threshold below all scores, every candidate is checked.
+        planner = Planner(CART, task, backend, model_of(CART, -1.0), horizon=4, links=2, rng=rng)
+        episode = act(planner, sample.state, sample.params)
+        assert episode.success and len(episode.plans) <= 15
+        assert all((plan.checked > 0) == (backend == "hybrid") for plan in episode.plans)
+        assert len(episode.states) == 4 * len(episode.plans) + 1 and len(episode.missed) == len(episode.plans) + 1
+
+
+def test_a_planner_without_truth_believes_its_model():
+    sample, rng = CART.initial("test", 0), np.random.default_rng(0)
+    planner = Planner(CART, CART.task(rng, sample.state), "surrogate", model_of(CART), horizon=4, links=2, rng=rng)
+    plan = planner.decide(sample.state, sample.params)
+    assert plan.checked == 0 and plan.cost == pytest.approx(float(planner.task.cost(sample.state[None])[0]), rel=1e-4)
+
+
+def test_plans_are_the_same_for_the_same_seed_and_stay_in_range():
+    sample = CART.initial("test", 0)
+    task = CART.task(np.random.default_rng(0), sample.state)
+    one, other = (Planner(CART, task, "solver", rng=np.random.default_rng(3)).decide(sample.state, sample.params) for _ in "ab")
+    np.testing.assert_array_equal(one.actions, other.actions)
+    assert (np.abs(one.actions) <= 1).all() and one.candidates == 4 * 64
+
+
+def test_a_time_limit_bounds_the_number_of_candidates():
+    sample = CART.initial("test", 0)
+    planner = Planner(CART, CART.task(np.random.default_rng(0), sample.state), "solver", seconds=0.02)
+    assert planner.decide(sample.state, sample.params).candidates >= 4
+
+
+def test_who_doubts_always_looks_and_who_never_doubts_never_does():
+    sample, model = CART.initial("test", 0), model_of(CART)
+    always, never = (
+        track(CART, model, sample, np.random.default_rng(0), limit, links=6, horizon=2) for limit in (-1.0, np.inf)
+    )
+    assert always.looks.all() and not never.looks.any()
+    assert always.per_minute == pytest.approx(60 / 0.2) and never.errors[-1] > always.errors[-1]
+
+
+def test_gymnasiums_own_check_passes():
+    check_env(World(CART, horizon=2, render_mode="rgb_array"), skip_render_check=True)
+
+
+@pytest.mark.parametrize("backend", ["solver", "surrogate", "hybrid"])
+def test_a_scene_of_objects_in_gymnasium(backend):
+    environment = Tabletop(grid=(3,))
+    world = World(environment, backend, model_of(environment), horizon=2, steps=2, render_mode="rgb_array")
+    observed, _ = world.reset(seed=1)
+    assert world.observation_space.contains(observed)
+    again, *_ = world.step(np.array([0.2, 0.0], np.float32)), world.reset(seed=1)
+    _, reward, done, over, info = again
+    assert info["used_solver"] == (backend == "solver") or backend == "hybrid"
+    assert np.isfinite(reward) and not (done and over) and info["seconds"].saved >= 0
+    assert backend == "solver" or info["error_map"].shape == (3,)
+    assert world.render().shape[2] == 3
+
+
+def test_an_episode_ends_after_its_steps():
+    world = World(CART, horizon=1, steps=3)
+    world.reset(seed=0)
+    assert [world.step(np.zeros(1, np.float32))[3] for _ in range(3)] == [False, False, True]
+
+
+def test_gymnasium_finds_our_environments_by_itself():
+    """With no import of ours: the name tells the module."""
+    code = (
+        "import gymnasium\n"
+        "name = 'hybridworld.deploy.gym:hybridworld/Tabletop-v0'\n"
+        "gymnasium.make(name, horizon=1).reset(seed=0)\n"
+        "many = gymnasium.make_vec(name, num_envs=2, horizon=1)\n"
+        "many.reset(seed=0)\n"
+        "print(many.step(many.action_space.sample())[0]['state'].shape)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert done.stdout.strip() == "(2, 20, 7)", done.stderr
+
+
+def test_the_table_passes_gymnasiums_check():
+    check_env(World("tabletop", horizon=1, steps=3), skip_render_check=True)
+
+
+def test_a_model_of_objects_takes_any_number_of_them():
+    environment = Tabletop(grid=(3,))
+    model, more = model_of(environment), environment.resized((6,)).initial("test", 0)
+    forecast = model.predict(more.state, 4, more.params, threshold=-1.0)
+    assert forecast.used_solver and forecast.error_map.shape == (6,)
+    np.testing.assert_array_equal(forecast.state, environment.resized((6,)).solve(more.state, 4, more.params))
+    with pytest.raises(hw.InvalidInput, match="only sets of objects can grow"):
+        model_of(CART).resized((2,))
