@@ -119,12 +119,11 @@ def test_the_record_is_the_solver():
 
 def test_orientation_survives_the_way_to_mujoco_and_back():
     rng = np.random.default_rng(0)
-    _, state = scene(*(thing(1, 0.1 * k, 0.1) for k in range(3)))
+    env, state = scene(*(thing(1, 0.1 * k, 0.1) for k in range(3)))
     frames, _ = np.linalg.qr(rng.normal(size=(3, 3, 3)))
     state[FRONT, 1:], state[SIDEWAYS, 1:] = frames[:, :, 0].T, frames[:, :, 1].T
     state[SPIN, 1:] = rng.normal(size=(3, 3))
-    kinds, constants = np.round(state[KIND]), state[15:KIND]
-    found, there = state.copy(), tabletop._Scene(kinds, constants, 0.5)
+    found, (there, _) = state.copy(), env._scene_of(state, 0.5)
     data = tabletop._mujoco().MjData(there.model)
     there.load(data, state)
     there.read(data, found)
@@ -201,3 +200,54 @@ def test_longer_steps_are_near():
     coarse, _ = ENV.with_steps(0.5)
     gap = np.abs(coarse.solve(sample.state, 16, sample.params) - ENV.solve(sample.state, 16, sample.params))[:2]
     assert 0 < gap.max() < 0.02
+
+
+MINE = """<mujoco><worldbody><geom type="plane" size="1 1 1"/>
+  <body name="hand" pos="0 0 0.05"><joint type="slide" axis="1 0 0" range="-.5 .5"/><joint type="slide" axis="0 1 0"/>
+    <geom type="capsule" size="0.02 0.02" mass="1"/></body>
+  <body name="ball" pos="0.1 0 0.03"><freejoint/><geom type="sphere" size="0.03" mass="0.1"/></body>
+  <body name="brick" pos="-0.2 0.1 0.02"><freejoint/><geom type="box" size="0.04 0.03 0.02" mass="0.2"/></body>
+</worldbody></mujoco>"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.xml"
+    path.write_text(MINE)
+    return path
+
+
+def test_a_scene_of_ones_own(mine):
+    env = Tabletop(scene=str(mine))
+    assert env.spec.shape == (20, 3) and check_environment(env) == []
+    state = env.initial("test", 0).state
+    assert sorted(np.round(state[KIND])) == [-1, 0, 1] and sorted(state[MASSES].round(6)) == [0.1, 0.2, 1.0]
+    hand = int(np.flatnonzero(state[KIND] == -1)[0])
+    later = env.solve(state, 10, np.array([0.5, -0.2, 0.1]))
+    np.testing.assert_allclose(later[:2, hand], [-0.04, 0.02], atol=0.002)
+
+
+@pytest.mark.parametrize(
+    "before, after, words",
+    [
+        ('<joint type="slide" axis="0 1 0"/>', "", "The body hand has neither one free joint"),
+        ('axis="0 1 0"', 'axis="0 0 1"', "The body hand has neither one free joint"),
+        ("<mujoco>", "<nonsense>", "cannot be read by MuJoCo"),
+    ],
+)
+def test_a_scene_that_does_not_fit_is_told(mine, before, after, words):
+    mine.write_text(MINE.replace(before, after))
+    with pytest.raises(hw.InvalidInput, match=words):
+        Tabletop(scene=str(mine))
+
+
+def test_states_of_another_scene_are_refused(mine):
+    env = Tabletop(scene=str(mine))
+    state = env.initial("test", 0).state
+    state[MASSES] *= 2
+    with pytest.raises(hw.InvalidInput, match="no object of the state has the extent, mass and kind"):
+        env.solve(state, 1, np.array([0.5, 0, 0]))
+    with pytest.raises(hw.InvalidInput, match="has 3 objects, not 5"):
+        Tabletop(scene=str(mine), grid=(5,))
+    with pytest.raises(hw.InvalidInput, match="no choice of grid"):
+        env.resized((5,))

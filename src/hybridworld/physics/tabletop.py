@@ -18,6 +18,8 @@ is far from a frame is refused.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -48,7 +50,7 @@ MASS = Parameter(
     unit="kg",
     meaning="of each sphere and box; it becomes a constant channel",
     ranges={"id": ((0.05, 0.3),), "ood-near": ((0.3, 0.6),), "ood-far": ((0.6, 1.2),)},
-    allowed=(1e-3, 100.0),
+    allowed=(1e-4, 1000.0),
     role="start",
 )
 FRICTION = Parameter(
@@ -83,6 +85,15 @@ class Tabletop(Environment):
     grid: tuple[int, ...] = (7,)
     frame_step: float = 0.02
     substeps: int = 10
+    scene: str = ""
+    """Path of an MJCF file with a pusher and free bodies of your own, instead of the table."""
+
+    def __post_init__(self) -> None:
+        if self.scene:
+            count = len(_from_file(self.scene).bodies)
+            if self.grid not in ((7,), (count,)):
+                raise InvalidInput(f"tabletop: the scene {self.scene} has {count} objects, not {self.grid[0]}.")
+            object.__setattr__(self, "grid", (count,))
 
     @property
     def spec(self) -> StateSpec:
@@ -90,7 +101,7 @@ class Tabletop(Environment):
             name="tabletop",
             title="Tabletop: spheres, boxes and a pusher",
             fields=FIELDS,
-            axes=(Axis("x", -SIDE, SIDE, "wall"), Axis("y", -SIDE, SIDE, "wall"), Axis("z", 0.0, SIDE, "open")),
+            axes=self._axes(),
             grid=self.grid,
             objects=True,
             frame_step=self.frame_step,
@@ -101,9 +112,24 @@ class Tabletop(Environment):
             counts={"train": 4000, "val": 400, "test": 400, "ood-near": 400, "ood-far": 400},
         )
 
+    def offers(self, name: str) -> bool:
+        return super().offers(name) and not (name == "grid" and self.scene)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """A scene of one's own is told by what its file says."""
+        known = {name: value for name, value in super().identity.items() if name != "scene"}
+        return known | ({"scene": sha256(Path(self.scene).read_bytes()).hexdigest()} if self.scene else {})
+
+    def _axes(self) -> tuple[Axis, ...]:
+        if not self.scene:
+            return Axis("x", -SIDE, SIDE, "wall"), Axis("y", -SIDE, SIDE, "wall"), Axis("z", 0.0, SIDE, "open")
+        middle, reach = _from_file(self.scene).model.stat.center, float(_from_file(self.scene).model.stat.extent)
+        return tuple(Axis(name, float(at) - reach, float(at) + reach, "open") for name, at in zip("xyz", middle, strict=True))
+
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        return square_symmetries(dimensions=3)
+        return () if self.scene else square_symmetries(dimensions=3)
 
     @property
     def presets(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
@@ -119,6 +145,20 @@ class Tabletop(Environment):
 
     def sample(self, rng: np.random.Generator, split: str) -> Sample:
         regime = self.spec.regime(split)
+        state = self._as_in_the_file(rng) if self.scene else self._strewn(rng, regime)
+        action = self._aimed(state, rng)
+        return Sample(state[:, rng.permutation(len(state.T))], np.array([FRICTION.draw(rng, regime), *action]))
+
+    def _as_in_the_file(self, rng: np.random.Generator) -> np.ndarray:
+        """The user's scene, in which every second body is set off."""
+        state = _from_file(self.scene).start()
+        for thing in state.T[1:]:
+            if rng.random() < 0.5:
+                _set_off(thing, rng)
+        return state
+
+    def _strewn(self, rng: np.random.Generator, regime: str) -> np.ndarray:
+        """Bodies that are apart, the pusher first; every second of the others moves."""
         state = np.zeros(self.spec.shape)
         for k, thing in enumerate(state.T):  # `thing` is a view of one column
             thing[KIND] = -1 if k == 0 else rng.integers(2)
@@ -132,8 +172,7 @@ class Tabletop(Environment):
                 raise InvalidInput(f"tabletop: {len(state.T)} objects find no room on the table; ask for fewer.")
             if k and rng.random() < 0.5:
                 _set_off(thing, rng)
-        action = self._aimed(state, rng)
-        return Sample(state[:, rng.permutation(len(state.T))], np.array([FRICTION.draw(rng, regime), *action]))
+        return state
 
     @staticmethod
     def _aimed(state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -181,9 +220,9 @@ class Tabletop(Environment):
         for row, pushers in enumerate((kinds == -1).sum(axis=1)):
             if pushers != 1:
                 raise InvalidInput(f"tabletop: state {row} has {pushers} pushers (objects of kind -1); it needs one.")
-        near, far = SIDE + REACH, [-REACH, TOP]
-        bounds = [*[[-near, near]] * 2, far, *[[-FASTEST, FASTEST]] * 3, *[[-2.0, 2.0]] * 6, *[[-SPINNING, SPINNING]] * 3]
-        bounds += [*[[1e-3, SIDE]] * 3, list(MASS.allowed), [-1.2, 1.2]]
+        sides = [[axis.low - REACH, axis.high + (TOP if axis.name == "z" else REACH)] for axis in self.spec.axes]
+        bounds = [*sides, *[[-FASTEST, FASTEST]] * 3, *[[-2.0, 2.0]] * 6, *[[-SPINNING, SPINNING]] * 3]
+        bounds += [*[[1e-4, 10.0]] * 3, list(MASS.allowed), [-1.2, 1.2]]
         low, high = np.array(bounds)[:, :, None].transpose(1, 0, 2)
         outside = np.argwhere(~((states >= low) & (states <= high)))
         if len(outside):
@@ -227,9 +266,9 @@ class Tabletop(Environment):
         mujoco = _mujoco()
 
         def work(index: int, threads: int) -> None:
-            state, (friction, *action) = answer[index], params[index]
-            scene = _scene(np.round(state[KIND]).tobytes(), state[15:KIND].tobytes(), float(friction))
-            model = scene.model
+            friction, *action = params[index]
+            scene, columns = self._scene_of(answer[index], float(friction))
+            state, model = answer[index][:, columns], scene.model
             model.opt.timestep = self.frame_step / self.substeps
             data = mujoco.MjData(model)
             scene.load(data, state)
@@ -238,11 +277,21 @@ class Tabletop(Environment):
                 mujoco.mj_step(model, data, nstep=self.substeps)
                 if saved is not None or frame == frames:
                     scene.read(data, state)
+                    answer[index][:, columns] = state
                 if saved is not None:
-                    saved[index, :, frame] = state
+                    saved[index, :, frame] = answer[index]
 
         over_trajectories(work, len(states), 1)
         return answer
+
+    def _scene_of(self, state: np.ndarray, friction: float) -> "tuple[_Scene, np.ndarray]":
+        """MuJoCo's model of that state, and the columns of its bodies."""
+        if self.scene:
+            scene = _from_file(self.scene, friction)
+            return scene, _matched(scene, state)
+        columns = np.argsort(np.round(state[KIND]) != -1, kind="stable")  # the pusher first
+        kinds, constants = np.round(state[KIND, columns]), np.ascontiguousarray(state[15:KIND, columns])
+        return _drawn(kinds.tobytes(), constants.tobytes(), friction), columns
 
 
 _FRAME = ((0, FRONT), (1, SIDEWAYS))
@@ -302,41 +351,86 @@ def rotations(states: np.ndarray) -> np.ndarray:
 
 
 class _Scene:
-    """MuJoCo's model of the bodies of one state, the pusher before the others; it carries states to MuJoCo's and back."""
+    """MuJoCo's model of some bodies, the pusher before the others; it carries states in that order to MuJoCo's and back."""
 
-    def __init__(self, kinds: np.ndarray, constants: np.ndarray, friction: float) -> None:
-        self.pusher, self.free = int(np.flatnonzero(kinds == -1)[0]), np.flatnonzero(kinds != -1)
-        self.boxes = kinds[self.free] == 1
-        self.model = _mujoco().MjModel.from_xml_string(_mjcf(kinds, constants, friction, [self.pusher, *self.free]))
+    def __init__(self, model: Any) -> None:
+        joints = _mujoco().mjtJoint
+        self.model, pushers, free = model, list[int](), list[int]()
+        for body in range(1, model.nbody):
+            first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+            kinds = list(model.jnt_type[first : first + count]) if count else []
+            if kinds == [joints.mjJNT_FREE]:
+                free.append(body)
+            elif kinds == [joints.mjJNT_SLIDE] * 2 and np.array_equal(model.jnt_axis[first : first + 2], np.eye(3)[:2]):
+                pushers.append(body)
+            elif count:
+                name = model.body(body).name or f"number {body}"
+                raise InvalidInput(
+                    f"The body {name} has neither one free joint nor, as a pusher, a slide along x and one along y."
+                )
+        if len(pushers) != 1:
+            raise InvalidInput(
+                f"The scene has {len(pushers)} pushers (bodies with a slide along x and one along y); it needs one."
+            )
+        self.bodies, first = [*pushers, *free], model.body_jntadr[pushers[0]]
+        self._at, self._rest = int(model.jnt_qposadr[first]), model.body_pos[pushers[0]].copy()
+        self._speed, self._limits = int(model.jnt_dofadr[first]), np.full((2, 2), [-np.inf, np.inf])
+        limited = model.jnt_limited[first : first + 2].astype(bool)
+        self._limits[limited] = model.jnt_range[first : first + 2][limited]
+        starts = model.body_jntadr[free]
+        self._places = model.jnt_qposadr[starts][:, None] + np.arange(7)
+        self._speeds = model.jnt_dofadr[starts][:, None] + np.arange(6)
+        self.constants = np.array([self._constant(body) for body in self.bodies]).T.reshape(5, -1)
+        """Extents, masses and kinds: (5, n)."""
 
-    def load(self, data, state: np.ndarray) -> None:
+    def _constant(self, body: int) -> list[float]:
+        model, ball = self.model, _mujoco().mjtGeom.mjGEOM_SPHERE
+        geom = int(model.body_geomadr[body])
+        if geom < 0:
+            raise InvalidInput(f"The body {model.body(body).name or body} has no geom, so no extent.")
+        round_one = model.body_geomnum[body] == 1 and model.geom_type[geom] == ball
+        extent = [float(model.geom_size[geom, 0])] * 3 if round_one else model.geom_aabb[geom, 3:].tolist()
+        kind = -1.0 if body == self.bodies[0] else 0.0 if round_one else 1.0
+        return [*extent, float(model.body_mass[body]), kind]
+
+    def load(self, data: Any, state: np.ndarray) -> None:
         """Set MuJoCo's positions and velocities; velocities of free bodies are in the world's frame, spins in the body's."""
-        free, quat = self.free, np.empty(4)
-        turn = rotations(state[:, free])
-        data.qpos[:2] = state[:2, self.pusher]
-        places, speeds = data.qpos[2:].reshape(-1, 7), data.qvel[2:].reshape(-1, 6)
-        places[:, :3], speeds[:, :3] = state[POSITION, free].T, state[VELOCITY, free].T
-        speeds[:, 3:] = np.einsum("nij,in->nj", turn, state[SPIN, free])
-        for place, matrix in zip(places, turn, strict=True):
+        things, quat = state[:, 1:], np.empty(4)
+        turn = rotations(things)
+        data.qpos[self._at : self._at + 2] = state[:2, 0] - self._rest[:2]
+        data.qpos[self._places[:, :3]], data.qvel[self._speeds[:, :3]] = things[POSITION].T, things[VELOCITY].T
+        data.qvel[self._speeds[:, 3:]] = np.einsum("nij,in->nj", turn, things[SPIN])
+        for place, matrix in zip(self._places, turn, strict=True):
             _mujoco().mju_mat2Quat(quat, matrix.ravel())
-            place[3:] = quat
+            data.qpos[place[3:]] = quat
 
-    def drive(self, data, action: list[float]) -> None:
+    def drive(self, data: Any, action: list[float]) -> None:
         """The pusher moves with the action; not against a wall."""
         for axis, speed in enumerate(action):
-            place = data.qpos[axis]
-            data.qvel[axis] = 0 if (place >= LIMIT and speed > 0) or (place <= -LIMIT and speed < 0) else speed
+            place, (low, high) = data.qpos[self._at + axis], self._limits[axis]
+            data.qvel[self._speed + axis] = 0 if (place >= high and speed > 0) or (place <= low and speed < 0) else speed
 
-    def read(self, data, state: np.ndarray) -> None:
+    def read(self, data: Any, state: np.ndarray) -> None:
         """The inverse of `load`, into `state`, whose constants stay."""
-        free, boxes = self.free, self.boxes
-        places, speeds = data.qpos[2:].reshape(-1, 7), data.qvel[2:].reshape(-1, 6)
+        boxes = np.flatnonzero(np.round(state[KIND, 1:]) == 1)
+        places, speeds = data.qpos[self._places], data.qvel[self._speeds]
         turn = _matrices(places[:, 3:])
-        state[:2, self.pusher] = data.qpos[:2]
-        state[POSITION, free], state[VELOCITY, free] = places[:, :3].T, speeds[:, :3].T
-        state[SPIN, free] = np.einsum("nij,nj->in", turn, speeds[:, 3:])
+        state[:2, 0] = data.qpos[self._at : self._at + 2] + self._rest[:2]
+        state[POSITION, 1:], state[VELOCITY, 1:] = places[:, :3].T, speeds[:, :3].T
+        state[SPIN, 1:] = np.einsum("nij,nj->in", turn, speeds[:, 3:])
         for k, each in _FRAME:
-            state[each, free[boxes]] = turn[boxes, :, k].T
+            state[each, 1 + boxes] = turn[boxes, :, k].T
+
+    def start(self) -> np.ndarray:
+        """The state (channels, n) that the file describes, at rest: its first keyframe if there is one."""
+        data = _mujoco().MjData(self.model)
+        if self.model.nkey:
+            data.qpos[:] = self.model.key_qpos[0]
+        state = np.zeros((KIND + 1, len(self.bodies)))
+        state[15 : KIND + 1] = self.constants
+        state[2, 0] = self._rest[2]
+        self.read(data, state)
+        return state
 
 
 def _matrices(quats: np.ndarray) -> np.ndarray:
@@ -350,18 +444,49 @@ def _matrices(quats: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(256)  # compiling a model takes as long as ten frames, and whoever plans asks about one scene again and again
-def _scene(kinds: bytes, constants: bytes, friction: float) -> _Scene:
-    return _Scene(np.frombuffer(kinds), np.frombuffer(constants).reshape(4, -1), friction)
+def _drawn(kinds: bytes, constants: bytes, friction: float) -> _Scene:
+    """The scene of a table with such bodies, the pusher first."""
+    text = _mjcf(np.frombuffer(kinds), np.frombuffer(constants).reshape(4, -1), friction)
+    return _Scene(_mujoco().MjModel.from_xml_string(text))
 
 
-def _mjcf(kinds: np.ndarray, constants: np.ndarray, friction: float, order: list[int]) -> str:
+@lru_cache(64)
+def _from_file(path: str, friction: float | None = None) -> _Scene:
+    """The user's scene, with that friction of all contacts."""
+    mujoco = _mujoco()
+    try:
+        model = mujoco.MjModel.from_xml_path(path)
+    except (ValueError, OSError) as error:
+        raise InvalidInput(f"The scene {path} cannot be read by MuJoCo: {str(error).strip().rstrip('.')}.") from error
+    flags = mujoco.mjtDisableBit
+    model.opt.disableflags |= flags.mjDSBL_WARMSTART | flags.mjDSBL_AUTORESET
+    if friction is not None:
+        model.geom_friction[:, 0] = friction
+    return _Scene(model)
+
+
+def _matched(scene: _Scene, state: np.ndarray) -> np.ndarray:
+    """The column of each body of a user's scene, found by its constants, since objects have no order."""
+    left = list(range(state.shape[1]))
+    found = []
+    for body, wanted in zip(scene.bodies, scene.constants.T, strict=True):
+        fits = [k for k in left if np.allclose(state[15 : KIND + 1, k], wanted, rtol=1e-3, atol=1e-6)]
+        if not fits:
+            name = scene.model.body(body).name or f"number {body}"
+            raise InvalidInput(f"tabletop: no object of the state has the extent, mass and kind of the scene's body {name}.")
+        found.append(fits[0])
+        left.remove(fits[0])
+    return np.array(found)
+
+
+def _mjcf(kinds: np.ndarray, constants: np.ndarray, friction: float) -> str:
     """The scene in MuJoCo's own language; constants (4, n) are extents and masses."""
     walls = "".join(
         f'<geom type="plane" size="1 1 1" pos="{SIDE * x} {SIDE * y} 0" zaxis="{-x} {-y} 0"/>'
         for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1))
     )
     bodies = ""
-    for k in order:
+    for k in range(len(kinds)):
         x, y, z, mass = (f"{value:.17g}" for value in constants[:, k])
         if kinds[k] == -1:
             slides = "".join(f'<joint type="slide" axis="{way}" range="-{LIMIT} {LIMIT}"/>' for way in ("1 0 0", "0 1 0"))
@@ -371,7 +496,7 @@ def _mjcf(kinds: np.ndarray, constants: np.ndarray, friction: float, order: list
             bodies += f'<body><freejoint/><geom {shape} mass="{mass}" conaffinity="3"/></body>'
     return f"""<mujoco>
       <compiler autolimits="true"/>
-      <size memory="{256 * len(order)}K"/>
+      <size memory="{256 * len(kinds)}K"/>
       <option gravity="0 0 {-GRAVITY}" cone="elliptic" tolerance="1e-12">
         <flag warmstart="disable" autoreset="disable"/>
       </option>
