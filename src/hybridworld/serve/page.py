@@ -69,7 +69,9 @@ def describe_one(served: Served) -> dict[str, Any]:
         ],
         "channels": list(spec.channels),
         "draw": next(k for k, each in enumerate(spec.fields) if spec.draw in spec.components(each)),
-        "position": [spec.channels.index(name) for name in spec.components(spec.position)] if spec.position else None,
+        "position": [spec.channels.index(name) for name in spec.components(spec.position)]
+        if spec.position and not spec.objects
+        else None,
         "axes": [asdict(axis) for axis in spec.axes],
         "grid": list(spec.grid),
         "frame_step": spec.frame_step,
