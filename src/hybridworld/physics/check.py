@@ -78,6 +78,10 @@ def _check_spec(spec: StateSpec) -> Iterator[str]:
         yield f"The grid has {len(spec.grid)} axes, but `axes` names {len(spec.axes)}."
     if any(int(cells) != cells or cells < 1 for cells in spec.grid):
         yield f"The grid is {spec.grid}: it needs whole numbers of at least 1."
+    for each in spec.fields:
+        of = next((other for other in spec.fields if other.name == each.rate_of), None)
+        if each.rate_of and (of is None or len(spec.components(of)) != len(spec.components(each))):
+            yield f"Field '{each.name}' is the rate of '{each.rate_of}', which is no field with as many components."
     if not spec.frame_step > 0:
         yield f"frame_step is {spec.frame_step:g}: it must be above 0."
     if spec.frames < 2:

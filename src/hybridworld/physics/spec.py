@@ -37,6 +37,8 @@ class Field:
     kind: Kind = "scalar"
     allowed: Interval = (-inf, inf)
     """The values that physics permits, both ends included: answers of a network can be kept inside."""
+    rate_of: str = ""
+    """The field whose rate of change this one is: a network then corrects free motion instead of learning it."""
 
     def __post_init__(self) -> None:
         _check_choice(f"Field '{self.name}' has the kind", self.kind, get_args(Kind))
@@ -160,6 +162,17 @@ class StateSpec:
     def components(self, each: Field) -> tuple[str, ...]:
         """The channel names of one field."""
         return (each.name,) if each.kind == "scalar" else tuple(f"{each.name}_{axis.name}" for axis in self.axes)
+
+    @property
+    def rates(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of channels: one, and the other that is its rate of change."""
+        by_name = {each.name: self.components(each) for each in self.fields}
+        return tuple(
+            (self.channels.index(place), self.channels.index(speed))
+            for each in self.fields
+            if each.rate_of in by_name
+            for place, speed in zip(by_name[each.rate_of], by_name[each.name], strict=True)
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:

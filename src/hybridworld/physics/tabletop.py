@@ -66,7 +66,7 @@ PUSH = tuple(
 )
 FIELDS = (
     Field("position", "m", "vector"),
-    Field("velocity", "m/s", "vector"),
+    Field("velocity", "m/s", "vector", rate_of="position"),
     Field("front", "1", "vector"),
     Field("side", "1", "vector"),
     Field("spin", "rad/s", "axial"),
@@ -140,6 +140,9 @@ class Tabletop(Environment):
     def with_steps(self, factor: float) -> tuple[Environment, float] | None:
         steps = round(factor * self.substeps)
         return (replace(self, substeps=steps), 1) if steps >= 1 else None
+
+    def variants(self) -> Mapping[str, Environment]:
+        return {"ballistic": Ballistic(self.grid, self.frame_step, self.substeps, self.scene)}
 
     # Beginnings.
 
@@ -292,6 +295,28 @@ class Tabletop(Environment):
         columns = np.argsort(np.round(state[KIND]) != -1, kind="stable")  # the pusher first
         kinds, constants = np.round(state[KIND, columns]), np.ascontiguousarray(state[15:KIND, columns])
         return _drawn(kinds.tobytes(), constants.tobytes(), friction), columns
+
+
+@dataclass(frozen=True)
+class Ballistic(Tabletop):
+    """No solver but a guess to beat: whatever moves goes on as it does, and the walls of the table stop it."""
+
+    def advance(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
+        answer, seconds = states.astype(np.float64), frames * self.frame_step
+        pusher = np.round(states[:, KIND]) == -1
+        speeds = np.where(pusher[:, None], params[:, 1:, None], states[:, 3:5])
+        low, high = np.array([[axis.low, axis.high] for axis in self.spec.axes[:2]]).T[:, :, None]
+        answer[:, :2] = np.clip(answer[:, :2] + seconds * speeds, low, high)
+        return answer
+
+    def record(self, states: np.ndarray, frames: int, params: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return Environment.record(self, states, frames, params, out)
+
+    def with_steps(self, factor: float) -> tuple[Environment, float] | None:
+        return None
+
+    def variants(self) -> Mapping[str, Environment]:
+        return {}
 
 
 _FRAME = ((0, FRONT), (1, SIDEWAYS))

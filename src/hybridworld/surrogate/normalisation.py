@@ -1,7 +1,8 @@
 """The scales of the data, measured once before training; they travel with the model.
 
     z = (state - mean) / std                                  per channel
-    change(h) = typical rms of (z(t + h) - z(t)) / amplitude(z(t))        per channel and horizon
+    change(h) = typical rms of (z(t + h) - z(t)) / amplitude(z(t))        per channel and horizon; where the spec tells
+                                                                          rates of change, beyond free motion
 
 change(h) * amplitude is the unit in which a network predicts: in it the answer is of order one at every horizon. Without it a
 network that is right to one part in a hundred at 64 frames is worse than "no change" at one frame. A fresh blast changes a
@@ -124,13 +125,25 @@ def changes_of(
     for batch in batches:
         both = ((each - mean.reshape(shape)) / std.reshape(shape) for each in (batch.states, batch.futures))
         z, later = map(torch.from_numpy, both)
-        squares = (later - z).square().reshape(*z.shape[:2], -1).mean(dim=2)  # (pairs, channels)
+        base = free_motion(spec, z, torch.from_numpy(batch.horizons).float(), torch.from_numpy(mean), torch.from_numpy(std))
+        squares = (later - base).square().reshape(*z.shape[:2], -1).mean(dim=2)  # (pairs, channels)
         if spec.is_field:
             squares = squares / amplitude(z)[:, None] ** 2
         for h in horizons:
             relative[h].append(squares[torch.from_numpy(batch.horizons == h)])
     block = -(-BLOCK // int(np.prod(spec.grid, dtype=int)))
     return shared(spec, np.stack([typical(torch.cat(found), block).numpy() for found in relative.values()]))
+
+
+def free_motion(spec: StateSpec, z: Tensor, horizons: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """z (batch, channels, *grid) after its horizons (batch,) if all rates of change stay as they are; z where there is none."""
+    if not spec.rates:
+        return z
+    places, speeds = torch.tensor(spec.rates, device=z.device).T
+    shape = (-1, *[1] * (z.dim() - 2))
+    rate = (z[:, speeds] * std[speeds].reshape(shape) + mean[speeds].reshape(shape)) / std[places].reshape(shape)
+    way = (spec.frame_step * horizons).reshape(-1, 1, *[1] * (z.dim() - 2)) * rate
+    return z.index_add(1, places, way.to(z.dtype))
 
 
 def shared(spec: StateSpec, units: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
     z(t + h) = z(t) + change(h) * amplitude(z(t)) * network(z(t), log2 h, params)            z: the normalised state
 
 The unit change(h) is measured on the training data (`normalisation`), interpolated between its horizons and linear in h below
-them: as h goes to zero, so does the predicted change.
+them: as h goes to zero, so does the predicted change. Where the spec tells which channel is the rate of which other one, z(t)
+stands for the state after free motion.
 
 A guided surrogate corrects a coarse run of the system's own solver instead (`guided`). It therefore needs the system's code:
 `attach_guide` gives it. With physical variables z are the variables of a gas (`variables`), or channels that are kept inside
@@ -28,7 +29,7 @@ from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
 from hybridworld.surrogate.guide import Guide
 from hybridworld.surrogate.leap import averaged
-from hybridworld.surrogate.normalisation import Normalisation, amplitude
+from hybridworld.surrogate.normalisation import Normalisation, amplitude, free_motion
 from hybridworld.surrogate.variables import gas_state, gas_variables
 
 CONDITION = 64
@@ -173,7 +174,8 @@ class Surrogate(nn.Module):
         unit = self.unit_of_change(horizons)
         if self.config.residual == "scaled" and self.spec.is_field:
             unit = unit * amplitude(z)[:, None]
-        return torch.addcmul(z, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
+        base = z if self.gamma is not None else free_motion(self.spec, z, horizons, self.mean, self.std)
+        return torch.addcmul(base, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
 
     def correct(self, z: Tensor, states: Tensor, then: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
         """What a guided network makes of the guide's answer `then`: tensors in, normalised states out, ready for export."""

@@ -71,7 +71,7 @@ def compare(
     horizons = list(dict.fromkeys(horizons))
     tell("drawing states")
     starts, known = draw_starts(environment, split, count, horizons)
-    methods, unit = methods_for(environment, model), deviations(starts.states)
+    methods, unit = methods_for(environment, model), deviations(starts.states, environment.spec)
     by_horizon: dict[int, Sequence[Row]] = {}
     notes: list[str] = []
     for horizon in horizons:

@@ -19,6 +19,8 @@ from hybridworld.bench.worth.contenders import Known, Method, Starts
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.grids import coarsen, refine
+from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.normalisation import shared
 
 REPEATS = 5
 BUDGET = 10.0
@@ -111,7 +113,7 @@ def measure(
     tell(f"h = {horizon}: a finer solution")
     truth = known.futures.get(horizon, looks[methods[0]].answers)
     finer = None if horizon in known.futures else refined(environment, starts, horizon)
-    unit = deviations(starts.states) if unit is None else unit
+    unit = deviations(starts.states, environment.spec) if unit is None else unit
     tell(f"h = {horizon}: {len(looks)} methods take turns")
     alone, batched = times_alone(looks, starts, horizon), times_batched(looks, starts, horizon)
     base = max(alone.values(), key=len)  # of a method that was timed on all states
@@ -230,9 +232,10 @@ def refined(environment: Environment, starts: Starts, horizon: int) -> np.ndarra
     return coarsen(finer.spec, finer.solve(refine(spec, starts.states, 2), factor * horizon, starts.params), 2)
 
 
-def deviations(states: np.ndarray) -> np.ndarray:
-    """Standard deviation of each channel; 1 for one that is constant."""
+def deviations(states: np.ndarray, spec: StateSpec | None = None) -> np.ndarray:
+    """Standard deviation of each channel; 1 for one that is constant. Vectors of objects have one for all components."""
     found = states.std(axis=(0, *range(2, states.ndim)))
+    found = found if spec is None else shared(spec, found)
     return np.where(found > 0, found, 1.0)
 
 

@@ -27,7 +27,7 @@ def quick_verdict(environment: Environment, hybrid: HybridModel, horizon: int, s
     draw_starts(environment, "test", 2, [horizon])
     count = max(within(DRAWING * seconds, (time.monotonic() - began) / 2, MOST), FEWEST)
     starts, known = draw_starts(environment, "test", count, [horizon])
-    unit = deviations(starts.states)
+    unit = deviations(starts.states, environment.spec)
     offered = methods_for(environment, hybrid)
     methods = [method for kind in ORDER for method in offered if method.kind == kind]
     looks: dict[Method, Look] = {}
