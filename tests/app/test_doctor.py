@@ -48,7 +48,7 @@ def test_the_tab_key_offers_what_there_is(monkeypatch, tmp_path):
     (tmp_path / "my.py").touch()
     assert completion.models("") == ["ball3d", "runs/mine/model.safetensors"] or "ball3d" in completion.models("")
     assert completion.models("ru") == ["runs/mine/model.safetensors"]
-    assert completion.systems("") == ["oregonator", "euler2d", "ball3d", "my.py"]
+    assert completion.systems("") == ["oregonator", "euler2d", "ball3d", "tabletop", "my.py"]
     assert completion.systems("e") == ["euler2d"]
     assert completion.splits("ood") == ["ood-near", "ood-far"]
 

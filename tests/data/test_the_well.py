@@ -20,7 +20,12 @@ pytestmark = [
     pytest.mark.skipif(not PYTHON, reason="HYBRIDWORLD_WELL_PYTHON names no python that has the_well; `make test-slow` does"),
 ]
 
-ENVIRONMENTS = {"oregonator": Oregonator(grid=(16, 12)), "euler2d": Euler2D(grid=(16, 12)), "ball3d": hw.system("ball3d")}
+ENVIRONMENTS = {
+    "oregonator": Oregonator(grid=(16, 12)),
+    "euler2d": Euler2D(grid=(16, 12)),
+    "ball3d": hw.system("ball3d"),
+    "tabletop": hw.system("tabletop"),
+}
 SHARDS = [(0, 1, 2), (3, 4)]  # seeds
 SPLITS = {"train": "float32", "ood-far": "float32", "test": "float16"}  # dtypes
 FRAMES = 7

@@ -11,7 +11,12 @@ from hybridworld.data.well import write_trajectories
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.physics.oregonator import Oregonator
 
-ENVIRONMENTS = {"oregonator": Oregonator(grid=(16, 12)), "euler2d": Euler2D(grid=(16, 12)), "ball3d": hw.system("ball3d")}
+ENVIRONMENTS = {
+    "oregonator": Oregonator(grid=(16, 12)),
+    "euler2d": Euler2D(grid=(16, 12)),
+    "ball3d": hw.system("ball3d"),
+    "tabletop": hw.system("tabletop"),
+}
 
 
 @pytest.fixture(params=ENVIRONMENTS)

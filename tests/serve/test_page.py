@@ -42,7 +42,7 @@ def test_a_bundle_that_appears_is_served_and_a_broken_one_disturbs_nothing(tmp_p
 
     runs = tmp_path / "runs"
     found = Catalogue(["ball3d"], runs)
-    assert [served.name for served in found.all] == ["ball3d", "oregonator", "euler2d"]
+    assert [served.name for served in found.all] == ["ball3d", "oregonator", "euler2d", "tabletop"]
     save_model(runs / "mine" / "model.safetensors", SYSTEMS["gas"], count=0)
     (runs / "broken").mkdir()
     (runs / "broken" / "model.safetensors").write_bytes(b"no model")

@@ -12,7 +12,7 @@ from hybridworld.app.simulate import Simulation, simulate_to_files
 from hybridworld.deploy.answer import Request
 from hybridworld.deploy.load import shipped
 from hybridworld.deploy.question import from_split
-from hybridworld.physics.registry import BUILT_IN, find_system
+from hybridworld.physics.registry import built_in
 
 SPLIT, SEEDS = "test", {"oregonator": 25, "euler2d": 7}  # trajectories worth looking at; seed 0 elsewhere
 
@@ -29,11 +29,11 @@ STYLE = """
 def run_demo(out: Path) -> None:
     """Simulate the built-in systems into `out`, ask the models that ship, and write `index.html` beside the files."""
     sections = []
-    for name in BUILT_IN:
-        environment = find_system(name)
-        result = simulate_to_files(environment, SPLIT, SEEDS.get(name, 0), None, out, gif=True)
+    systems = built_in()
+    for environment in systems:
+        result = simulate_to_files(environment, SPLIT, SEEDS.get(environment.spec.name, 0), None, out, gif=True)
         sections.append(section(environment.spec.title, result))
-    sections = [hybrid_section(name, out) for name in BUILT_IN if name in shipped()] + sections
+    sections = [hybrid_section(each.spec.name, out) for each in systems if each.spec.name in shipped()] + sections
     page = out / "index.html"
     page.write_text(
         '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>hybridworld</title>'

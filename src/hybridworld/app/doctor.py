@@ -134,6 +134,8 @@ def solvers() -> Iterator[Finding]:
 
     def step(name: str) -> str:
         environment = find_system(name)
+        if environment.lacks:
+            return f"not installed: {environment.lacks}"
         state, params = environment.blank(), environment.initial("test", 0).params
         environment.solve(state, 1, params)
         return "works"

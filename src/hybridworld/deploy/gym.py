@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from hybridworld.deploy.backends import action_limits, mover
+from hybridworld.deploy.backends import action_limits, mover, solved
 from hybridworld.deploy.hybrid import KEEP, HybridModel
 from hybridworld.deploy.load import load
 from hybridworld.errors import HybridWorldError, InvalidInput
@@ -47,7 +47,7 @@ class Seconds:
     saved: float = field(compare=False)
 
 
-class World(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
+class World(gymnasium.Env[dict[str, Any], np.ndarray]):
     """One scene and one task per episode; the reward is by how much a step brings the state nearer to the goal.
 
     `model` is that of the backends `surrogate` and `hybrid` (by default the one that ships under the system's name), `q` the
@@ -74,14 +74,14 @@ class World(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         spec.regime(split)
         if backend != "solver" and not isinstance(model, HybridModel):
             model = load(model or spec.name, self.environment)
-        wishes = {"q": q} if backend == "hybrid" else {}
+        wishes: dict[str, Any] = {"q": q} if backend == "hybrid" else {}
         self._move = mover(backend, self.environment, model if isinstance(model, HybridModel) else None, **wishes)
         self._columns, low, high = action_limits(self.environment)
         self.action_space = gymnasium.spaces.Box(low.astype(np.float32), high.astype(np.float32))
         if self.environment.task(np.random.default_rng(0), self.environment.initial(split, 0).state) is None:
             raise InvalidInput(f"{spec.name} has no task to give to an agent: its class may define `task`.")
         self._goal_size = len(self._fresh(np.random.default_rng(0))[2].goal)
-        self.observation_space = gymnasium.spaces.Dict(
+        self.observation_space: gymnasium.Space[dict[str, Any]] = gymnasium.spaces.Dict(
             {
                 "state": gymnasium.spaces.Box(-np.inf, np.inf, spec.shape, np.float32),
                 "goal": gymnasium.spaces.Box(-np.inf, np.inf, (self._goal_size,), np.float32),
@@ -89,6 +89,9 @@ class World(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         )
         self._state, self._params, self._task = self._fresh(np.random.default_rng(0))
         self._taken, self._solver_seconds = 0, 0.0
+        if backend != "solver":  # what is saved where it is not asked
+            once = solved(self.environment, self._state[None], self._horizon, self._params[None])
+            self._solver_seconds = once.seconds["solver"]
 
     def _fresh(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, Task]:
         sample = self.environment.sample(rng, self._split)
@@ -121,7 +124,7 @@ class World(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         done = info["missed"] <= self._task.near
         return self._observed(), before - info["missed"], bool(done), self._taken >= self._steps and not done, info
 
-    def render(self) -> np.ndarray | None:  # type: ignore[override]
+    def render(self) -> np.ndarray | None:
         """The state as it is, (height, width, 3)."""
         if self.render_mode != "rgb_array":
             return None

@@ -115,6 +115,11 @@ class Environment(ABC):
     def check_physical(self, states: np.ndarray) -> None:
         """Raise `InvalidInput` where a finite state (batch, ...) cannot exist, say by a negative density."""
 
+    @property
+    def lacks(self) -> str:
+        """What has to be installed before it can be solved, in one sentence; empty where nothing is missing."""
+        return ""
+
     def task(self, rng: np.random.Generator, state: np.ndarray) -> Task | None:
         """Something that an agent can bring about from that state; None where a system has nothing to bring about."""
         return None

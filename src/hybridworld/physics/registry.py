@@ -27,6 +27,11 @@ def known_systems() -> dict[str, str]:
     return BUILT_IN | {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
+def built_in() -> list[Environment]:
+    """The built-in systems that can be solved with what is installed."""
+    return [system for system in map(find_system, BUILT_IN) if not system.lacks]
+
+
 def find_system(name: str | Path) -> Environment:
     """The system called `name`: a known name, or `path/to/file.py:Class` (the class may be left out if there is only one)."""
     if not isinstance(name, str | Path):

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,6 +44,7 @@ REACH, TOP, FASTEST, SPINNING = 0.1, 1.0, 20.0, 1000.0
 GRAVITY, RESTING = 9.81, (3.672e-4, 1.078e-4)
 """m/s^2; and how deep (m) a sphere and a box press into MuJoCo's soft table when they rest: they begin in balance."""
 TRIES = 10_000
+MISSING = "tabletop needs MuJoCo: install it with pip install 'hybrid-world-models[robotics]'."
 SMOKE = {"samples": 512, "batch": 32, "validation": 8, "calibration": 8}
 
 MASS = Parameter(
@@ -126,6 +128,10 @@ class Tabletop(Environment):
             return Axis("x", -SIDE, SIDE, "wall"), Axis("y", -SIDE, SIDE, "wall"), Axis("z", 0.0, SIDE, "open")
         middle, reach = _from_file(self.scene).model.stat.center, float(_from_file(self.scene).model.stat.extent)
         return tuple(Axis(name, float(at) - reach, float(at) + reach, "open") for name, at in zip("xyz", middle, strict=True))
+
+    @property
+    def lacks(self) -> str:
+        return "" if find_spec("mujoco") else MISSING
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -326,7 +332,7 @@ def _mujoco() -> ModuleType:
     try:
         import mujoco
     except ImportError as error:
-        raise InvalidInput("tabletop needs MuJoCo: install it with pip install 'hybrid-world-models[robotics]'.") from error
+        raise InvalidInput(MISSING) from error
     return mujoco
 
 

@@ -37,9 +37,11 @@ def bench_solvers(
 ) -> None:
     """Compiled solver against its NumPy twin, in one run, warm-up apart."""
     from hybridworld.app.bench_solvers import report_solvers
-    from hybridworld.physics.registry import BUILT_IN, find_system
+    from hybridworld.bench.worth.contenders import has_twin
+    from hybridworld.physics.registry import built_in, find_system
 
-    report_solvers([find_system(name) for name in ([system] if system else BUILT_IN)], frames, repeats, as_json=json, out=out)
+    systems = [find_system(system)] if system else [each for each in built_in() if has_twin(each)]
+    report_solvers(systems, frames, repeats, as_json=json, out=out)
 
 
 @bench.command("data")
@@ -53,11 +55,9 @@ def bench_data(
 ) -> None:
     """Trajectories and training pairs per second, and the memory they take."""
     from hybridworld.app.bench_data import report_data
-    from hybridworld.physics.registry import BUILT_IN, find_system
+    from hybridworld.physics.registry import built_in, find_system
 
-    report_data(
-        [find_system(name) for name in ([system] if system else BUILT_IN)], count, dtype, workers, as_json=json, out=out
-    )
+    report_data([find_system(system)] if system else built_in(), count, dtype, workers, as_json=json, out=out)
 
 
 @bench.command("train")
@@ -71,11 +71,9 @@ def bench_train(
 ) -> None:
     """Training with data, checkpoints and display against a plain loop, in one run, warm-up apart."""
     from hybridworld.app.bench_train import report_training
-    from hybridworld.physics.registry import BUILT_IN, find_system
+    from hybridworld.physics.registry import built_in, find_system
 
-    report_training(
-        [find_system(name) for name in ([system] if system else BUILT_IN)], seconds, steps, compile, as_json=json, out=out
-    )
+    report_training([find_system(system)] if system else built_in(), seconds, steps, compile, as_json=json, out=out)
 
 
 @bench.command("trust")
