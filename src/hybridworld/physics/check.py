@@ -133,6 +133,8 @@ def _check_component(spec: StateSpec, parameter: Parameter) -> Iterator[str]:
     names = [axis.name for axis in spec.axes]
     if parameter.along and parameter.along not in names:
         yield f"Parameter '{parameter.name}' is along '{parameter.along}', but the axes are {', '.join(names) or 'none'}."
+    if parameter.sets and (spec.driven is None or not {parameter.sets, spec.driven[0]} <= set(spec.channels)):
+        yield f"Parameter '{parameter.name}' sets '{parameter.sets}' of driven objects: channel and `driven` must be there."
 
 
 def _check_samples(environment: Environment) -> Iterator[str]:

@@ -78,6 +78,8 @@ class Parameter:
     allowed: Interval = (-inf, inf)
     role: Role = "dynamics"
     along: str = ""
+    sets: str = ""
+    """The channel of driven objects (`StateSpec.driven`) whose value an action stands for."""
 
     def __post_init__(self) -> None:
         _check_choice(f"Parameter '{self.name}' has the role", self.role, get_args(Role))
@@ -138,6 +140,8 @@ class StateSpec:
     """The ratio of specific heats, where the fields are density, momentum (a vector) and energy of an ideal gas."""
     objects: bool = False
     """Is the grid an axis of objects, without order and without neighbours?"""
+    driven: tuple[str, float] | None = None
+    """A channel and its value in the objects that move as actions say (`Parameter.sets`): networks see them move so."""
 
     @property
     def is_field(self) -> bool:

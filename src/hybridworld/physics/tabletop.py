@@ -63,7 +63,9 @@ FRICTION = Parameter(
     allowed=(0.0, 10.0),
 )
 PUSH = tuple(
-    Parameter(f"push_{axis}", "m/s", "velocity of the pusher", {"id": ((-0.5, 0.5),)}, (-2.0, 2.0), "action", axis)
+    Parameter(
+        f"push_{axis}", "m/s", "velocity of the pusher", {"id": ((-0.5, 0.5),)}, (-2.0, 2.0), "action", axis, f"velocity_{axis}"
+    )
     for axis in "xy"
 )
 FIELDS = (
@@ -106,6 +108,7 @@ class Tabletop(Environment):
             axes=self._axes(),
             grid=self.grid,
             objects=True,
+            driven=("kind", -1.0),
             frame_step=self.frame_step,
             time_unit="s",
             frames=81,

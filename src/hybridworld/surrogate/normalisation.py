@@ -125,8 +125,10 @@ def changes_of(
     for batch in batches:
         both = ((each - mean.reshape(shape)) / std.reshape(shape) for each in (batch.states, batch.futures))
         z, later = map(torch.from_numpy, both)
-        base = free_motion(spec, z, torch.from_numpy(batch.horizons).float(), torch.from_numpy(mean), torch.from_numpy(std))
-        squares = (later - base).square().reshape(*z.shape[:2], -1).mean(dim=2)  # (pairs, channels)
+        units = (torch.from_numpy(mean), torch.from_numpy(std))
+        seen = driven(spec, z, torch.from_numpy(batch.params), *units)
+        way = free_motion(spec, seen, torch.from_numpy(batch.horizons).float(), *units) - seen
+        squares = (later - z - way).square().reshape(*z.shape[:2], -1).mean(dim=2)  # (pairs, channels)
         if spec.is_field:
             squares = squares / amplitude(z)[:, None] ** 2
         for h in horizons:
@@ -135,15 +137,41 @@ def changes_of(
     return shared(spec, np.stack([typical(torch.cat(found), block).numpy() for found in relative.values()]))
 
 
+def driven(spec: StateSpec, z: Tensor, params: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """z (batch, channels, objects) in which driven objects have what the actions in params (batch, n) stand for."""
+    if spec.driven is None:
+        return z
+    (marker, value), channels, seen = spec.driven, spec.channels, z.clone()
+    place = channels.index(marker)
+    here = (z[:, place] * std[place] + mean[place] - value).abs() < 0.5  # (batch, objects)
+    for column, each in enumerate(spec.params):
+        if each.sets:
+            place = channels.index(each.sets)
+            told = ((params[:, column] - mean[place]) / std[place]).to(z.dtype)
+            seen[:, place] = torch.where(here, told[:, None], z[:, place])
+    return seen
+
+
 def free_motion(spec: StateSpec, z: Tensor, horizons: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """z (batch, channels, *grid) after its horizons (batch,) if all rates of change stay as they are; z where there is none."""
+    """z (batch, channels, *grid) after its horizons (batch,) if all rates of change stay as they are; z where there is none.
+
+    Walls stop a place: at the smallest extent of the body where it has one.
+    """
     if not spec.rates:
         return z
-    places, speeds = torch.tensor(spec.rates, device=z.device).T
-    shape = (-1, *[1] * (z.dim() - 2))
-    rate = (z[:, speeds] * std[speeds].reshape(shape) + mean[speeds].reshape(shape)) / std[places].reshape(shape)
-    way = (spec.frame_step * horizons).reshape(-1, 1, *[1] * (z.dim() - 2)) * rate
-    return z.index_add(1, places, way.to(z.dtype))
+    shape, channels = (-1, *[1] * (z.dim() - 2)), spec.channels
+    physical, later = z * std.reshape(shape) + mean.reshape(shape), list(z.unbind(1))
+    extent = next((each for each in spec.fields if each.kind == "extent"), None)
+    sizes = [channels.index(name) for name in spec.components(extent)] if extent else []
+    room = physical[:, sizes].amin(dim=1) if sizes else torch.zeros_like(physical[:, 0])
+    walls = dict(zip(spec.components(spec.position), spec.axes, strict=True)) if spec.position else {}
+    for place, speed in spec.rates:
+        there = physical[:, place] + (spec.frame_step * horizons).reshape(shape) * physical[:, speed]
+        axis = walls.get(channels[place])
+        if axis is not None and axis.boundary == "wall":
+            there = torch.minimum(torch.maximum(there, axis.low + room), axis.high - room)
+        later[place] = ((there - mean[place]) / std[place]).to(z.dtype)
+    return torch.stack(later, dim=1)
 
 
 def shared(spec: StateSpec, units: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
 from hybridworld.surrogate.guide import Guide
 from hybridworld.surrogate.leap import averaged
-from hybridworld.surrogate.normalisation import Normalisation, amplitude, free_motion
+from hybridworld.surrogate.normalisation import Normalisation, amplitude, driven, free_motion
 from hybridworld.surrogate.variables import gas_state, gas_variables
 
 CONDITION = 64
@@ -170,12 +170,14 @@ class Surrogate(nn.Module):
             states = self.denormalise(z)
             then = self.ask_guide(states, horizons, params) if then is None else then
             return self.correct(z, states, then, horizons, params)
-        answer = self.backbone(z, self.conditioning(horizons, self.conditions(z, params)))
+        seen = driven(self.spec, z, self._checked(params, len(z)), self.mean, self.std) if self.sees_params else z
+        answer = self.backbone(seen, self.conditioning(horizons, self.conditions(z, params)))
         unit = self.unit_of_change(horizons)
         if self.config.residual == "scaled" and self.spec.is_field:
             unit = unit * amplitude(z)[:, None]
-        base = z if self.gamma is not None else free_motion(self.spec, z, horizons, self.mean, self.std)
-        return torch.addcmul(base, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
+        if self.spec.rates and self.gamma is None:
+            z = z + free_motion(self.spec, seen, horizons, self.mean, self.std) - seen
+        return torch.addcmul(z, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
 
     def correct(self, z: Tensor, states: Tensor, then: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
         """What a guided network makes of the guide's answer `then`: tensors in, normalised states out, ready for export."""
