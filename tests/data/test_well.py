@@ -36,7 +36,7 @@ def test_every_field_comes_back(written):
         channel = 0
         for field in env.spec.fields:
             for index, name in enumerate(env.spec.components(field)):
-                if field.kind == "scalar" or not env.spec.grid:
+                if field.kind == "scalar" or not env.spec.is_field:
                     found = file["t0_fields"][name][:]
                 else:
                     found = file["t1_fields"][field.name][..., index]

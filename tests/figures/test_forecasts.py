@@ -114,7 +114,7 @@ def test_balls_are_recoloured_where_they_are_forecast(draw):
     discs = {heading: panels(figure, heading).collections[-1] for heading in ("input", "error map", "true error")}
     paths = [[path.vertices for path in each.get_paths()] for each in discs.values()]
     assert all(np.array_equal(a, b) for other in paths for a, b in zip(paths[0], other, strict=True))
-    assert np.allclose(discs["input"].get_facecolor(), forecasts._identity(2)[::-1])
+    assert np.allclose(discs["input"].get_facecolor(), forecasts.identity(2)[::-1])
     far, near = discs["error map"].get_facecolor()
     assert np.allclose(far, discs["true error"].get_facecolor()[1])  # both 1, on one scale
     assert not np.allclose(far, near)

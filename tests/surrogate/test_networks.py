@@ -229,7 +229,7 @@ def test_nearby_horizons_have_nearby_conditions():
         (lambda: find_backbone("mlp", RING), "The states of ring are fields, for which the backbone is unet, not mlp"),
         (
             lambda: find_backbone("uunet", RING),
-            r"Unknown backbone 'uunet': choose unet or leap or mlp, .*\. Did you mean 'unet'\?",
+            r"Unknown backbone 'uunet': choose unet or leap or mlp or objects, .*\. Did you mean 'unet'\?",
         ),
         (lambda: find_backbone("nowhere.py:Net", RING), "There is no file nowhere.py"),
     ],

@@ -112,3 +112,30 @@ def test_pictures_of_objects(tmp_path):
     animate_trajectory(ENV.spec, states, "title", tmp_path / "film.gif", mark=np.zeros(3))
     assert (tmp_path / "film.gif").read_bytes()[:3] == b"GIF"
     assert picture(ENV.spec, states[0], "title").shape[2] == 3
+
+
+def test_a_new_network_predicts_free_motion_and_that_the_pusher_obeys():
+    net = surrogate(ENV.spec)
+    for weights in net.backbone.last.parameters():
+        torch.nn.init.zeros_(weights)
+    for seed in range(3):
+        sample = ENV.initial("train", seed)
+        sample.state[:2] *= 0.5  # away from the walls, which stop a body at its extent
+        state, params = (torch.from_numpy(np.float32(each))[None] for each in (sample.state, sample.params))
+        with torch.no_grad():
+            found = net(state, 4.0, params)[0].numpy()
+        expected = ENV.variants()["ballistic"].solve(sample.state, 4, sample.params)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_walls_stop_free_motion():
+    net = surrogate(ENV.spec)
+    for weights in net.backbone.last.parameters():
+        torch.nn.init.zeros_(weights)
+    sample = ENV.initial("train", 0)
+    state = torch.from_numpy(np.float32(sample.state))[None]
+    with torch.no_grad():
+        later = net(state, 1000.0, torch.tensor([[0.5, 0.4, -0.4]]))[0].numpy()
+    pusher = int(np.flatnonzero(np.round(sample.state[KIND]) == -1)[0])
+    np.testing.assert_allclose(later[:2, pusher], [0.28, -0.28], atol=1e-5)
+    assert np.abs(later[:2]).max() <= 0.3
