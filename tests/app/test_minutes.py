@@ -35,7 +35,7 @@ def same_threads():
 @pytest.fixture
 def quick(monkeypatch):
     """Whatever things cost, this is what fits."""
-    monkeypatch.setattr(minutes, "PROBE", 0.0)
+    monkeypatch.setattr(minutes, "TIMING", 0.0)
     monkeypatch.setattr(
         minutes,
         "divide",

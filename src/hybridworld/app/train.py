@@ -80,7 +80,7 @@ def leads() -> bool:
 def watch_with(watchers: Sequence[Display | Board]) -> Watch:
     """Tell each of them."""
 
-    def probe(surrogate: Surrogate, pairs: Mapping[int, Batch]) -> dict[int, float]:
+    def map_quality(surrogate: Surrogate, pairs: Mapping[int, Batch]) -> dict[int, float]:
         from hybridworld.bench.map_quality import (
             auroc_of_error_map,  # takes seconds, which are not missed at the end of an epoch
         )
@@ -99,7 +99,7 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
         for each in watchers:
             each.on_epoch(state, record)
 
-    return Watch(on_start=on_start, on_epoch=on_epoch, probe=probe, tell=tell)
+    return Watch(on_start=on_start, on_epoch=on_epoch, map_quality=map_quality, tell=tell)
 
 
 # What came of it.
@@ -112,19 +112,19 @@ def where_it_stopped(display: Display) -> str:
 
 
 def finish(state: State, bundle: Bundle, folder: Path, title: str, was_finished: bool) -> None:
-    """Draw the curves and print the scores of the best model."""
+    """Draw the curves and print the validation errors of the best model."""
     from hybridworld.figures.learning_curves import draw_curves
 
     best, training, known = state.history[state.best_epoch - 1], state.config.training, bundle.provenance
     ended = f"{len(state.history)} of {training.epochs} epochs in {time_in_words(state.seconds)}"
     draw_curves(state.history, folder / CURVE, f"{title}\n{ended}")
-    probed, aurocs = latest_auroc(state.history)
+    last, aurocs = latest_auroc(state.history)
     console = Console(highlight=False)
     console.print(f"[bold]{escape(title)}[/bold]  {'finished already: ' if was_finished else ''}{ended}", soft_wrap=True)
     console.print(f"  best in epoch {state.best_epoch}: validation MSE {best['mse']:.3g}", soft_wrap=True)
     console.print(Padding(horizon_table(best, aurocs), (0, 0, 0, 2), expand=False))
-    if probed not in (0, state.best_epoch):
-        console.print(f"  [dim]AUROC of the error map is that of epoch {probed}[/dim]")
+    if last not in (0, state.best_epoch):
+        console.print(f"  [dim]AUROC of the error map is that of epoch {last}[/dim]")
     if RELATIVE in best:
         console.print(f"  its square error is {best[RELATIVE]:.2g} times that of its guide", soft_wrap=True)
     if state.began_with is not None:

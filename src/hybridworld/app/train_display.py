@@ -67,7 +67,7 @@ class Display:
 
 
 class LiveDisplay(Display):
-    """Bar, loss and scores by horizon, drawn four times a second for as long as the training runs."""
+    """Bar, loss and validation errors by horizon, drawn four times a second for as long as the training runs."""
 
     def __init__(self, title: str) -> None:
         super().__init__()
@@ -132,22 +132,22 @@ def loss_line(state: State) -> str:
 
 
 def horizon_table(record: Record, aurocs: Mapping[int, float]) -> Table:
-    """A row per horizon: the scores of one epoch, each beside "no change", and how well the error map finds the errors."""
+    """A row per horizon: the errors of one epoch, each beside that of no change, and how well the error map finds them."""
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for header in HEADERS:
         table.add_column(header, justify="right", style="dim" if header == "no change" else None)
-    for horizon, score in record["horizons"].items():
-        still = score["no_change"]
+    for horizon, errors in record["horizons"].items():
+        still = errors["no_change"]
         found = aurocs.get(horizon)
-        numbers = (score["mse"], still["mse"], ratio(score), score["nrmse"], still["nrmse"])
+        numbers = (errors["mse"], still["mse"], ratio(errors), errors["nrmse"], still["nrmse"])
         table.add_row(str(horizon), *(f"{number:.3g}" for number in numbers), "-" if found is None else f"{found:.3f}")
     return table
 
 
-def ratio(score: Record) -> float:
-    """MSE over that of "no change"."""
-    still = score["no_change"]["mse"]
-    return score["mse"] / still if still else float("inf")
+def ratio(errors: Record) -> float:
+    """The MSE of a model over that of no change."""
+    still = errors["no_change"]["mse"]
+    return errors["mse"] / still if still else float("inf")
 
 
 def latest_auroc(history: Sequence[Record]) -> tuple[int, Mapping[int, float]]:
@@ -192,7 +192,7 @@ class Board:
     def on_epoch(self, state: State, record: Record) -> None:
         """A point on each curve."""
         values = {name: record[name] for name in ("loss", "lr", "mse")}
-        values |= {f"mse by horizon/{horizon}": score["mse"] for horizon, score in record["horizons"].items()}
+        values |= {f"mse by horizon/{horizon}": errors["mse"] for horizon, errors in record["horizons"].items()}
         values |= {f"auroc by horizon/{horizon}": value for horizon, value in record.get("auroc", {}).items()}
         for name, value in values.items():
             self._writer.add_scalar(name, value, record["epoch"])

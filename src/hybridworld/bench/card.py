@@ -20,7 +20,7 @@ from hybridworld.bench.promises import band
 from hybridworld.data.evidence import fresh_pairs, numbers_in_share
 from hybridworld.data.manifest import sha256
 from hybridworld.data.pairs import Batch
-from hybridworld.data.provenance import provenance
+from hybridworld.data.provenance import provenance, was_streamed
 from hybridworld.deploy.calibrate import calibrations
 from hybridworld.deploy.load import calibration_of
 from hybridworld.errors import InvalidInput
@@ -169,7 +169,7 @@ def card_of(
         "recipe": recipe_of(bundle, environment),
         "samples": samples_of(bundle),
         "core_hours": core_hours(bundle),
-        "data_counted": "data seconds" in known or str(known.get("data", "")).startswith("a stream"),
+        "data_counted": "data seconds" in known or was_streamed(known),
         "chosen_by": known.get("chosen by"),
         "calibrated_by": calibrating,
         "relative_to_guide": bundle.validation.get(RELATIVE),
@@ -205,10 +205,10 @@ def recipe_of(bundle: Bundle, environment: Environment) -> str:
     if bundle.reference.get("resolved", 1) > 1:
         words.append(f"--resolved {bundle.reference['resolved']}")
     if known.get("from"):
-        words.append(f"--from {known['from'].partition(' ')[0]}")
+        words.append(f"--from {known.get('from name', known['from'].partition(' ')[0])}")  # older files tell both in one
     if "minutes" in known:
         words.append(f"--minutes {known['minutes']:g}")
-    if str(known.get("data", "")).startswith("a stream"):
+    if was_streamed(known):
         words.append("--stream")
     elif "data seconds" not in known:
         words.append("--data DIR")

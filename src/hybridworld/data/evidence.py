@@ -19,7 +19,7 @@ import numpy as np
 
 from hybridworld.data.pairs import Batch, Block, Evidence, TrajectorySource
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Environment, Sample
+from hybridworld.physics.environment import Environment, Sample, stacked
 from hybridworld.physics.spec import StateSpec
 
 CALIBRATING = 1_000_000
@@ -153,7 +153,7 @@ def solved_blocks(environment: Environment, samples: Iterable[Sample]) -> Iterat
     """The trajectories that begin so: one field, or 256 state vectors, at a time."""
     waiting = iter(samples)
     while some := list(islice(waiting, 1 if environment.spec.grid else VECTORS)):
-        states, params = (np.stack([getattr(sample, part) for sample in some]) for part in ("state", "params"))
+        states, params = stacked(some)
         yield Block(params, environment.record(states, environment.spec.frames - 1, params))
 
 

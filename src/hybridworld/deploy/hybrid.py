@@ -22,10 +22,11 @@ from torch import Tensor
 from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, joined, like, merged
 from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.arguments import as_array, as_number, checked_params, checked_states, number, shown, whole
-from hybridworld.physics.environment import Environment
+from hybridworld.physics.environment import Environment, Solve
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.horizons import chain_of, composed, listed
+from hybridworld.surrogate.pieces import row_slices
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import COVERAGE, ErrorBound
 from hybridworld.trust.calibration import Calibration, check_keep_fraction, flagged
@@ -35,21 +36,16 @@ from hybridworld.trust.tolerance import Delivered, check_tolerance, expected
 
 KEEP = 0.75
 """The keep fraction q where none is given."""
-CELLS = 2**17
-"""Values per channel in one forward pass, about."""
-
-Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
-"""Environment.solve, here or on a cluster."""
 
 
 Threshold = float | Callable[[float], float]
 """Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
 
 
-Judge = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
-"""Scores -> who is deferred, and the threshold if that decided."""
-Rule = Callable[[float], Judge]
-"""Horizon -> how answers are judged there."""
+Deferral = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
+"""Scores -> which answers are deferred, and the threshold if that decided."""
+Rule = Callable[[float], Deferral]
+"""Horizon -> what is deferred there."""
 
 
 class HybridModel:
@@ -305,7 +301,7 @@ class HybridModel:
             number("The threshold", threshold)
         if tolerance is None:
 
-            def by_score(horizon: float) -> Judge:
+            def by_score(horizon: float) -> Deferral:
                 limit = self.threshold(horizon, keep) if threshold is None else threshold
                 limit = limit(horizon) if callable(limit) else limit
                 return lambda score: (flagged(score, limit), limit)
@@ -428,10 +424,8 @@ class HybridModel:
 
     def _pieces(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Few enough rows at a time, as tensors."""
-        size = max(1, CELLS // int(np.prod(self.spec.grid, dtype=int)))
         device = self.surrogate.mean.device
-        for start in range(0, len(states), size):
-            rows = slice(start, start + size)
+        for rows in row_slices(self.spec, len(states)):
             now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (states, params))
             yield now, torch.full((len(now),), float(horizon), device=device), given
 

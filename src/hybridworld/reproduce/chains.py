@@ -83,8 +83,7 @@ def failures(system: str, chains: Chains) -> list[Row]:
 
 def all_chains(experiment: Experiment, count: int) -> dict[str, dict[str, Any]]:
     """Mode 1 and mode 2 as deployed, and deferring as many links as mode 2 at random, or the worst of them."""
-    samples = [experiment.environment.initial("test", number) for number in experiment.numbers("test")[:count]]
-    starts = Starts(*(np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params")))
+    starts = Starts(*experiment.environment.initials("test", experiment.numbers("test")[:count]))
     model, truth = experiment.hybrid(), [starts.states]
     for link in range(max(LINKS)):
         experiment.tell(f"the truth, link {link + 1}")

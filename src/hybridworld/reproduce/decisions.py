@@ -53,10 +53,10 @@ def together(statuses: Iterable[Status]) -> Status:
     return next((status for status in DECISIVE if status in found), "confirmed" if found else "not comparable")
 
 
-def part(name: str, judge: Callable[[], tuple[Status, str]]) -> Part:
-    """A part whose status is found by `judge`; rows that are missing make it not comparable."""
+def part(name: str, find: Callable[[], tuple[Status, str]]) -> Part:
+    """A part whose status is found by `find`; rows that are missing make it not comparable."""
     try:
-        return Part(name, *judge())
+        return Part(name, *find())
     except Missing as missing:
         return Part(name, "not comparable", str(missing))
 

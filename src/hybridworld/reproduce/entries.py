@@ -85,7 +85,9 @@ def _single(row: Row) -> float | None:
     if known is None or row.quantity not in ("mse", "mse ratio"):
         return None
     return (
-        known.ratio if row.quantity == "mse ratio" else {rules.LADDER_NET: known.ladder, rules.SINGLE: known.single}[row.signal]
+        known.ratio
+        if row.quantity == "mse ratio"
+        else {rules.ALL_HORIZONS: known.all_horizons, rules.SINGLE: known.single}[row.signal]
     )
 
 

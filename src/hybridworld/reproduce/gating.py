@@ -44,7 +44,7 @@ def cuts(experiment: Experiment) -> list[Row]:
     """Mode 2 at q = 0.75 over horizons and splits, beside the paper's protocol, blind deferral and the oracle."""
     rows = []
     for split in paper.SPLITS:
-        for h in experiment.ladder:
+        for h in experiment.horizons:
             cell, place = experiment.cell(split, h), (experiment.system, split, h)
             rows.append(Row("auroc", STEP, *place, auroc_of(cell.scores[STEP], cell)))
             rows.append(Row("rmse", MODE_1, *place, mean_interval(cell.rmse)))
@@ -163,7 +163,7 @@ def price_of(experiment: Experiment, horizon: int) -> Prices:
 def prices(experiment: Experiment, horizon: int) -> Prices:
     """One state at a time, the same states at each horizon: medians of calls that take turns, after a warm-up."""
     env, model = experiment.environment, experiment.hybrid()
-    batch, grid = experiment.pairs("test", experiment.ladder)[LONGEST], bool(env.spec.grid)
+    batch, grid = experiment.pairs("test", experiment.horizons)[LONGEST], bool(env.spec.grid)
     starts = Starts(batch.states[: MOST[grid]].astype(float), batch.params[: MOST[grid]].astype(float))
 
     def gated(states: np.ndarray, horizon: int, params: np.ndarray) -> tuple[np.ndarray, None]:

@@ -78,7 +78,7 @@ def steepness(fields: np.ndarray) -> np.ndarray:
 
 def maps_of(experiment: Experiment, horizon: int, count: int) -> dict[str, np.ndarray]:
     """States, predictions, truth, error maps and true errors of the first test pairs."""
-    batch = experiment.pairs("test", experiment.ladder)[horizon]
+    batch = experiment.pairs("test", experiment.horizons)[horizon]
     some = Batch(batch.states[:count], batch.horizons[:count], batch.params[:count], batch.futures[:count])
     surrogate, found = experiment.surrogate(), list[list[np.ndarray]]()
 

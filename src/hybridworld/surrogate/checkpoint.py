@@ -21,7 +21,8 @@ from hybridworld.surrogate.config import Config
 from hybridworld.surrogate.surrogate import Surrogate
 
 FILE = "checkpoint.pt"
-EVERY = 60.0  # seconds
+EVERY = 60.0
+"""Seconds between two checkpoints."""
 
 Weights = tuple[Tensor, ...] | list[Tensor]
 
@@ -51,7 +52,7 @@ class State:
         self.began_with: float | None = None  # validation error of the model that it goes on from
 
     @property
-    def judged(self) -> Surrogate:
+    def kept(self) -> Surrogate:
         """The model that is validated and kept: the moving average where there is one."""
         return self.average.module if self.average else self.surrogate  # type: ignore[return-value]
 
@@ -137,10 +138,11 @@ def moving_average(decay: float) -> Callable[[Weights, Weights, Tensor | int], N
 
 
 class Checkpoints:
-    """The file `checkpoint.pt` of a folder, written once a minute by a thread of its own."""
+    """The file `checkpoint.pt` of a folder, written by a thread of its own whenever `due(seconds since the last one)`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, due: Callable[[float], bool] | None = None) -> None:
         self._path = folder / FILE
+        self._due = due or (lambda seconds: seconds >= EVERY)
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._writing: Future | None = None
         self._last = time.monotonic()
@@ -182,7 +184,7 @@ class Checkpoints:
     def save_if_due(self, state: State, at_once: bool) -> None:
         """Copy the state now, and let the thread write it."""
         busy = self._writing is not None and not self._writing.done()
-        if not at_once and (busy or time.monotonic() - self._last < EVERY):
+        if not at_once and (busy or not self._due(time.monotonic() - self._last)):
             return
         self.wait()
         self._last = time.monotonic()

@@ -195,10 +195,10 @@ class Surrogate(nn.Module):
         """change(h) for horizons (batch,) -> (batch, channels)."""
         if self.config.residual == "plain":
             return self.changes.new_ones(horizons.shape[0], self.changes.shape[1])
-        rungs, place = torch.log2(self.horizons), torch.log2(horizons)
-        above = (rungs < place[:, None]).sum(dim=1).clamp(1, max(len(rungs) - 1, 1)).clamp(max=len(rungs) - 1)
+        known, place = torch.log2(self.horizons), torch.log2(horizons)
+        above = (known < place[:, None]).sum(dim=1).clamp(1, max(len(known) - 1, 1)).clamp(max=len(known) - 1)
         below = (above - 1).clamp(min=0)
-        share = ((place - rungs[below]) / (rungs[above] - rungs[below]).clamp(min=1e-6)).clamp(0, 1)[:, None]
+        share = ((place - known[below]) / (known[above] - known[below]).clamp(min=1e-6)).clamp(0, 1)[:, None]
         between = torch.lerp(self.changes[below], self.changes[above], share)
         return between * (horizons / self.horizons[0]).clamp(max=1)[:, None]
 

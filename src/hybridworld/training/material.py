@@ -11,6 +11,7 @@ from hybridworld.data.evidence import Recorded, Solved, Supplied
 from hybridworld.data.manifest import Manifest, data_hash
 from hybridworld.data.pairs import Evidence, TrajectorySource
 from hybridworld.data.plan import FOLDERS
+from hybridworld.data.provenance import DATASET, STREAM
 from hybridworld.data.stream import PAIRS, Stream
 from hybridworld.deploy.calibrate import with_reference
 from hybridworld.errors import InvalidInput
@@ -69,7 +70,7 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
     val: Evidence = Recorded(source, end=max(1, source.count // 2))  # the second half is left for calibration
     if solver and manifest and manifest.system == solver.spec.name:
         val = Supplied(source, solver)
-    origin = {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"}
+    origin = {"source": DATASET, "data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"}
     return Material(solver, dataset.source("train"), val, origin, solver.identity if solver else dataset.identity or {})
 
 
@@ -79,7 +80,7 @@ def from_solver(
 ) -> Iterator[Material]:
     """A stream of trajectories for training, and others for validation that are solved once."""
     with Stream(environment, "train", buffer, pairs) as training:
-        origin = {"data": f"a stream from the solver with {in_words(environment)}"}
+        origin = {"source": STREAM, "data": f"a stream from the solver with {in_words(environment)}"}
         yield Material(environment, training, Solved(environment, "val"), origin, environment.identity, units)
 
 

@@ -61,7 +61,7 @@ class Recipe:
         known |= {**material.origin, **(self.known or {}), **provenance()}
         if start:
             start.check(material)
-            known["from"] = start.told
+            known |= {"from": start.told, "from name": start.name}
             before = start.bundle.provenance.get("data seconds")
             known |= {} if before is None else {"data seconds": before + known.get("data seconds", 0.0)}
         return Task(

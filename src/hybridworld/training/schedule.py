@@ -20,6 +20,7 @@ from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import VECTORS, Held, Solved
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
+from hybridworld.data.provenance import DATASET, OWN, STREAM
 from hybridworld.data.room import size_in_words
 from hybridworld.data.stream import PAIRS, default_buffer
 from hybridworld.errors import InvalidInput
@@ -33,10 +34,9 @@ from hybridworld.surrogate.train import Task
 from hybridworld.training.material import Material, find_material, from_solver, in_words
 
 FILE, DATA = "schedule.json", "data"
-SOURCES = OWN, STREAM, DATASET = "data of its own", "a stream", "a dataset"
 DISK = 16e9
 """Bytes of a training set at most, and a quarter of what the disk has free."""
-PROBE = 0.04
+TIMING = 0.04
 """The share of a budget in which trajectories are timed, and again in which steps are."""
 FILLING = 0.15
 """The share of a budget in which the window of a stream is filled."""
@@ -152,6 +152,7 @@ class Planner:
             return found, stack.enter_context(from_solver(environment, found.buffer, found.pairs, found.units))
         found = self._with_data(environment, found or self._for_own_data(environment))
         origin = {
+            "source": OWN,
             "data": f"{found.division.trajectories} trajectories from the solver with {in_words(environment)}",
             "data seconds": round(found.data_seconds, 1),
         }
@@ -164,13 +165,13 @@ class Planner:
     def _measured(self, environment: Environment) -> Costs:
         """What trajectories and samples cost here."""
         self.tell("timing the solver: a few trajectories")
-        blocks, each = time_trajectories(environment, PROBE * self.clock.budget)
+        blocks, each = time_trajectories(environment, TIMING * self.clock.budget)
         held = Held(environment.spec, blocks)
         return Costs(each, *self._pace(Material(environment, held, held, {}, environment.identity)))
 
     def _pace(self, material: Material) -> tuple[float, float]:
         self.tell("timing the training: a few steps")
-        return pace(self.task(material), PROBE * self.clock.budget)
+        return pace(self.task(material), TIMING * self.clock.budget)
 
     def _divided(self, costs: Costs, most: int | None, grid: bool, whose: str, more: float = 0.0) -> Division:
         found = divide(self.clock.budget, self.clock.spent + more, costs, self.training, grid, most, whose)
@@ -201,7 +202,7 @@ class Planner:
         self.tell("timing the solver: a few trajectories")
         began = time.perf_counter()
         if environment:
-            _, each = time_trajectories(environment, PROBE * self.clock.budget)
+            _, each = time_trajectories(environment, TIMING * self.clock.budget)
         else:
             next(iter(material.val.blocks(1)))
             each = time.perf_counter() - began

@@ -122,7 +122,7 @@ class LocalConformal:
         for horizon, batch in validation.items():
             points, errors = [], []
             with torch.no_grad():
-                for states, horizons, params, futures in in_pieces(batch, surrogate.mean.device):
+                for states, horizons, params, futures in in_pieces(surrogate, batch):
                     later = surrogate(states, horizons, params)
                     points.append(self._features(states, later))
                     errors.append(distance(later, futures, surrogate.std).flatten().cpu().numpy())
@@ -142,7 +142,7 @@ class LocalConformal:
         error_map = later.new_empty(len(states), *states.shape[2:])
         for horizon in torch.unique(horizons).tolist():
             rows = horizons == horizon
-            nearest = min(self._fitted, key=lambda rung, h=horizon: abs(np.log2(rung / h)))  # type: ignore[misc]
+            nearest = min(self._fitted, key=lambda known, h=horizon: abs(np.log2(known / h)))  # type: ignore[misc]
             found = self._fitted[nearest].predict(self._features(states[rows], later[rows]))
             error_map[rows] = torch.from_numpy(found).to(later).reshape(error_map[rows].shape)
         return Estimate(later, error_map)

@@ -49,7 +49,7 @@ def judge(
     rng = np.random.default_rng(seed)
     with torch.inference_mode():
         for batch in (batches,) if isinstance(batches, Batch) else batches:
-            for states, horizons, params, futures in in_pieces(batch, surrogate.mean.device):
+            for states, horizons, params, futures in in_pieces(surrogate, batch):
                 estimate = signal(states, horizons, params)
                 truth = Estimate(estimate.prediction, distance(estimate.prediction, futures, surrogate.std))
                 mse = Estimate(estimate.prediction, truth.error_map.square()).score / states.shape[1]

@@ -56,7 +56,7 @@ class Row:
     @property
     def learned(self) -> bool:
         """Is it a surrogate, gated or not?"""
-        return self.kind.startswith("mode")
+        return self.kind in ("mode 1", "mode 2")
 
     @property
     def solver(self) -> bool:

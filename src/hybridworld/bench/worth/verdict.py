@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from hybridworld.bench.worth.measure import Row
+from hybridworld.data.provenance import was_streamed
 from hybridworld.physics.spec import StateSpec
 
 SAME, NEAR, IDLE = 1.05, 2.0, 0.8
@@ -123,7 +124,7 @@ def price(spec: StateSpec, origin: Mapping[str, Any], rows: Sequence[Row]) -> di
     `compiled`: because the reference need not run; `equal_error`: because the fastest solver that is as accurate need not.
     """
     references = {row.horizon: row for row in rows if row.kind == "reference"}
-    streamed = str(origin.get("data", "")).startswith("a stream")  # then the solver ran while the network was trained
+    streamed = was_streamed(origin)  # then the solver ran while the network was trained
     made = origin.get("data seconds")  # as long as it took
     if made is None:
         generation = 0.0 if streamed else generation_seconds(spec, references[max(references)])
