@@ -68,17 +68,17 @@ def conclude(making: Making, learned: Learned) -> Bundle:
 
 
 def display_for(title: str) -> Display:
-    """On the leader's terminal a live one; the others of a team are never told anything."""
+    """The display of a training: a live one on the leader's terminal, else one that prints lines."""
     return LiveDisplay(title) if stderr.is_terminal and leads() else Display()
 
 
 def leads() -> bool:
-    """Is this the process that speaks, of those that torchrun started?"""
+    """Whether this is the process that speaks, of those that torchrun started."""
     return int(os.environ.get("RANK", 0)) == 0
 
 
 def watch_with(watchers: Sequence[Display | Board]) -> Watch:
-    """Tell each of them."""
+    """A `Watch` that passes on to several watchers whatever happens, and measures the error map."""
 
     def map_quality(surrogate: Surrogate, pairs: Mapping[int, Batch]) -> dict[int, float]:
         from hybridworld.bench.map_quality import (
@@ -106,7 +106,7 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
 
 
 def where_it_stopped(display: Display) -> str:
-    """One sentence; nothing is lost."""
+    """The sentence that an interrupted training ends with."""
     when = f"after step {display.state.step}" if display.state else "before the first step"
     return f"Stopped {when}; run the same command to go on."
 
@@ -143,7 +143,7 @@ def finish(state: State, bundle: Bundle, folder: Path, title: str, was_finished:
 
 
 def show_settings(asked: Request) -> None:
-    """Every setting, its value for such states under this preset, and its meaning."""
+    """Print every setting, its value for such states under this preset, and its meaning."""
     if asked.environment is None and asked.data is None:
         raise InvalidInput("Settings depend on the states: name a system, or give --data DIR.")
     values = recipe_for(asked).config.model_dump(mode="json")
@@ -155,7 +155,7 @@ def show_settings(asked: Request) -> None:
 
 
 def setting_in_words(value: Any) -> str:
-    """As `--set` takes it."""
+    """The value of a setting as `--set` takes it."""
     if isinstance(value, list):
         return ",".join(map(str, value))
     return {None: "-", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else f"{value}"

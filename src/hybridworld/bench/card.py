@@ -50,7 +50,7 @@ SCHEDULED = ("epochs", "samples", "patience", "validation", "calibration")
 
 @dataclass(frozen=True)
 class Cell:
-    """One split and horizon."""
+    """The numbers of one split and horizon."""
 
     split: str
     horizon: int
@@ -58,9 +58,9 @@ class Cell:
     error: float
     """RMSE of normalised states, mean over trajectories, in deviations of the training data."""
     no_change: float
-    """The same of the answer that nothing changes."""
+    """The error of answering with the state as it was."""
     auroc: float | None
-    """Of step-doubling; None where all errors are equal."""
+    """The AUROC of step-doubling; None where all errors are equal."""
     deferred: float | None
     """What mode 2 hands to the solver at q = 0.75, with the threshold that the model carries."""
 
@@ -79,7 +79,7 @@ def default_count(environment: Environment) -> int:
 def measure_cells(
     bundle: Bundle, environment: Environment, count: int, tell: Callable[[str], None] = lambda what: None
 ) -> list[Cell]:
-    """All splits that judge, at all horizons that the model was validated at."""
+    """The cells of all splits that judge, at all horizons that the model was validated at."""
     horizons, calibration = bundle.config.training.horizons, calibration_of(bundle.arrays)
     found = []
     for split in JUDGING:
@@ -182,13 +182,13 @@ def card_of(
 
 
 def network_in_words(config: Config) -> str:
-    """For example `leap, guided`."""
+    """The network in words."""
     network = config.surrogate
     return f"{network.backbone}, guided by the system's own solver on a coarse grid" if network.guide else network.backbone
 
 
 def core_hours(bundle: Bundle) -> float | None:
-    """Of training, and of making the data where that was part of it; small states are trained on one core."""
+    """Core-hours of training, and of making the data where that was part of it; small states are trained on one core."""
     known = bundle.provenance
     if "seconds" not in known:
         return None

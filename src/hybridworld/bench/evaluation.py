@@ -51,7 +51,7 @@ def evaluate(
 
 
 def errors_on(dataset: Dataset, split: str, bundles: Sequence[Bundle], horizons: Sequence[int], count: int) -> Errors:
-    """Of all models, on the same pairs."""
+    """The errors of all models on the same pairs of one split."""
     pairs = validation_pairs(dataset.source(split), horizons, count, seed=0)
     still = errors_of_no_change(bundles[0].surrogate, pairs)
     each = [validation_errors(bundle.surrogate, pairs) for bundle in bundles]

@@ -53,7 +53,7 @@ class Loop:
             last = now
 
     def run(self) -> None:
-        """One round."""
+        """Run one round of steps, and remember the seconds per step."""
         torch.set_num_threads(self.threads)
         began = time.perf_counter()
         for _ in range(self.steps):
@@ -72,7 +72,7 @@ def prepare(loops: Iterable[Loop], seconds: float, steps: int | None) -> int:
 
 
 def take_turns(loops: Iterable[Loop]) -> None:
-    """A round of each."""
+    """Run a round of each loop."""
     for loop in loops:
         loop.run()
 
@@ -150,7 +150,7 @@ def network_alone(
 
 
 def if_it_works(loop: Loop) -> Loop | None:
-    """The same loop; None where its first step fails, say for want of a C++ compiler."""
+    """The loop, warmed up; None where its first step fails, say for want of a C++ compiler."""
     torch.set_num_threads(loop.threads)
     try:
         loop.step()

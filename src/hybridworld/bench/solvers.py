@@ -27,7 +27,7 @@ class SolverTiming:
     frames: int
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """For JSON."""
+        """All numbers as plain data."""
         return asdict(self)
 
 

@@ -57,11 +57,11 @@ class TrainTiming:
     threads: int
     rounds: int
     plain_whole: float
-    """The second term of the objective on the whole batch, as one writes it by hand."""
+    """The rate of the plain loop with the second term on the whole batch, as one writes it by hand."""
     plain_share: float
-    """The same loop with our objective."""
+    """The rate of the plain loop with our objective."""
     plain_none: float
-    """Without the second term."""
+    """The rate of the plain loop without the second term of the objective."""
     ours: float
     forward_ms: float
     validation_s: float
@@ -74,7 +74,7 @@ class TrainTiming:
 
     @property
     def ratio(self) -> float:
-        """Our loop over the one written by hand."""
+        """The rate of our loop over that of the one written by hand."""
         return self.ours / self.plain_whole
 
     @property
@@ -84,16 +84,16 @@ class TrainTiming:
 
     @property
     def validation_share(self) -> float:
-        """Of the time of an epoch."""
+        """The share of an epoch's time that validation takes."""
         return self.validation_s / (self.validation_s + self.samples / self.ours)
 
     @property
     def paper_hours(self) -> float:
-        """All epochs of the paper, each with its validation."""
+        """Hours that all epochs of the paper take, each with its validation."""
         return self.epochs * (self.samples / self.ours + self.validation_s) / 3600
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """All numbers as plain data."""
         derived = ("ratio", "ratio_same_objective", "validation_share", "paper_hours")
         return asdict(self) | {name: getattr(self, name) for name in derived}
 

@@ -143,14 +143,14 @@ def samples_in_share(environment: Environment, split: str, first: int = 0) -> It
 
 
 def numbers_in_share(environment: Environment, split: str, count: int, first: int = 0) -> list[int]:
-    """The first `count` such numbers."""
+    """The first `count` trajectory numbers, from `first` on, at which kinds of initial state are in their shares."""
     if not environment.spec.kinds:
         return list(range(first, first + count))
     return [number for number, _ in islice(samples_in_share(environment, split, first), count)]
 
 
 def solved_blocks(environment: Environment, samples: Iterable[Sample]) -> Iterator[Block]:
-    """The trajectories that begin so: one field, or 256 state vectors, at a time."""
+    """Whole trajectories that begin with these samples: one field, or 256 state vectors, at a time."""
     waiting = iter(samples)
     while some := list(islice(waiting, 1 if environment.spec.grid else VECTORS)):
         states, params = stacked(some)
@@ -158,7 +158,7 @@ def solved_blocks(environment: Environment, samples: Iterable[Sample]) -> Iterat
 
 
 def recorded_blocks(source: TrajectorySource, numbers: Sequence[int]) -> Iterator[Block]:
-    """The same from a source that has them at hand."""
+    """Whole trajectories of a source, by their numbers: one field, or 256 state vectors, at a time."""
     size = 1 if source.spec.grid else VECTORS
     for begin in range(0, len(numbers), size):
         rows = np.array(numbers[begin : begin + size])

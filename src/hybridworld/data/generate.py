@@ -157,7 +157,7 @@ def make_shard(environment: Environment, shard: Shard, dtype: str) -> tuple[np.n
 
 
 def shard_bytes(environment: Environment, shard: Shard, dtype: str) -> tuple[bytes, dict[str, Any]]:
-    """The same for a worker on another machine."""
+    """The bytes of a shard's file and its entry in the manifest, made by a worker on another machine."""
     with thread_limit(1):
         image, entry = make_shard(environment, shard, dtype)
         return image.tobytes(), entry
@@ -206,7 +206,7 @@ def _work(plan: Plan, root: Path, todo: list[Shard], workers: int, dask: str | N
 
 
 def _on_threads(plan: Plan, root: Path, todo: list[Shard], workers: int) -> Iterator[Finished]:
-    """At most `workers` shards are solved at a time; one more thread hashes, or waits for the disk, meanwhile."""
+    """Finished shards: at most `workers` are solved at a time, and one more thread hashes or waits for the disk."""
     stop, solving = threading.Event(), threading.Semaphore(workers)
 
     def make(shard: Shard) -> Finished | None:

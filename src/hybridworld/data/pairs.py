@@ -66,7 +66,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class GuidedBatch(Batch):
-    """The same, with what a guide makes of the states."""
+    """A batch with what a guide makes of its states."""
 
     guide: np.ndarray  # float32 (batch, channels, *latent grid)
 
@@ -118,7 +118,7 @@ class Pairs:
         self._one_at_a_time = threading.Lock()  # a source has one window
 
     def batch(self, number: int) -> Batch:
-        """Batch number 0, 1, 2 ..."""
+        """The batch of that number."""
         if number < 0:
             raise InvalidInput(f"The batch number is {number}: it must be 0 or more.")
         spec, frames, size = self.source.spec, self.source.frames, self._size

@@ -30,7 +30,7 @@ PAIRS = 64
 
 
 def default_buffer(spec: StateSpec, block: int = 1) -> int:
-    """Blocks of so many trajectories in the window."""
+    """The number of blocks, of so many trajectories each, in the window of a stream."""
     return int(np.clip(MEMORY // (4 * block * spec.frames * int(np.prod(spec.shape))), 4, 32))
 
 

@@ -41,7 +41,7 @@ class Forecast:
     start: np.ndarray | None = None  # what was asked about, (batch, channels, *grid)
     params: np.ndarray | None = None  # (batch, number of spec.params)
     model: "HybridModel | None" = field(default=None, compare=False)
-    """Who answered."""
+    """The model that answered."""
 
     def __repr__(self) -> str:
         used, horizons = np.atleast_1d(as_array("used_solver", self.used_solver)), np.atleast_1d(self.horizon)
@@ -83,7 +83,7 @@ class Forecast:
         return forecast_page(model, names, start, alone, used, error_map, truth, title)
 
     def like(self, given: Any) -> "Forecast":
-        """With tensors in place of arrays, where a tensor was given."""
+        """The forecast with tensors in place of arrays, where a tensor was given."""
         if not isinstance(given, Tensor):
             return self
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ("used_solver", "error_map", "score")}
@@ -174,6 +174,6 @@ def _kept(values: np.ndarray, used_solver: np.ndarray) -> np.ndarray:
 
 
 def _seconds(parts: Sequence[Forecast]) -> dict[str, float]:
-    """What all parts took, by its name."""
+    """Part -> the seconds that it took in all forecasts together."""
     names = dict.fromkeys(name for part in parts for name in part.seconds)
     return {name: sum(part.seconds.get(name, 0.0) for part in parts) for name in names}

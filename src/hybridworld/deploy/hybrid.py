@@ -85,7 +85,7 @@ class HybridModel:
 
     @property
     def can_solve(self) -> bool:
-        """Is there a solver to ask?"""
+        """Whether there is a solver to ask."""
         return self._solve is not None
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class HybridModel:
         coverage: float | None = None,
         error_map: bool = False,
     ) -> Forecast:
-        """As `predict`, from the answer of a surrogate: whether such a state can exist is not asked before a solver is."""
+        """What `predict` returns, from the answer of a surrogate: only a solver asks whether such a state can exist."""
         if as_number(mode) not in (1, 2):
             raise InvalidInput(
                 f"The mode is {shown(mode)}: choose 1 (the surrogate alone) or 2 (with the solver where needed)."
@@ -167,7 +167,7 @@ class HybridModel:
         mapped: bool,
         promised: bool,
     ) -> Forecast:
-        """As many links as the horizon takes, each from the answer before it; what shall be promised and cannot, is solved."""
+        """The forecast of a chain: each link begins at the answer before it; what shall be promised and cannot, is solved."""
         if solve is not None and promised and not self.bounded(horizon):
             return self._solver_alone(states, horizon, params, solve)
         spans = chain_of(horizon, self.longest, self.judged if mapped else self.surrogate.answered)
@@ -265,7 +265,7 @@ class HybridModel:
         return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds, horizon=horizon)
 
     def _mapped(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
-        """The surrogate alone, with its error map."""
+        """The forecast of the surrogate alone, with its error map."""
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate and error map"), torch.inference_mode():
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
@@ -284,7 +284,7 @@ class HybridModel:
         return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
 
     def _solver_alone(self, states: np.ndarray, horizon: float, params: np.ndarray, solve: Solve) -> Forecast:
-        """What nothing can be promised about."""
+        """The forecast of the solver alone, for answers about which nothing can be promised."""
         seconds: dict[str, float] = {}
         with timed(seconds, "solver"):
             answer = solve(states, int(horizon), params)
@@ -294,7 +294,7 @@ class HybridModel:
     def _rule(
         self, mode: int, q: float | None, threshold: Threshold | None, tolerance: float | None, coverage: float | None
     ) -> Rule:
-        """Who is deferred, after a look at whether the wishes go together."""
+        """The rule that says which answers are deferred; wishes that exclude each other are refused."""
         keep = KEEP if q is None else q
         check_keep_fraction(keep)
         if threshold is not None and not callable(threshold):
@@ -398,7 +398,7 @@ class HybridModel:
         return like(predictions, (estimate.score[0] if single else estimate.score).numpy())
 
     def _true(self, predictions: Any, truth: Any) -> tuple[Estimate, bool]:
-        """Of one state or of many, and whether it was one."""
+        """True distances of answers, (batch, *grid), and whether one state was given."""
         names = {"predictions": predictions, "truth": truth}
         a, b = (as_array(f"{self.spec.name}: the {name}", values) for name, values in names.items())
         shape = self.spec.shape
@@ -423,7 +423,7 @@ class HybridModel:
         return self._solve
 
     def _pieces(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Few enough rows at a time, as tensors."""
+        """States, horizons and params as tensors, a few rows at a time."""
         device = self.surrogate.mean.device
         for rows in row_slices(self.spec, len(states)):
             now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (states, params))

@@ -21,7 +21,7 @@ class Symmetry:
 
     @property
     def name(self) -> str:
-        """For example `(x, y, z) -> (y, -x, z)`."""
+        """The map in words, for example `(x, y, z) -> (y, -x, z)`."""
         letters = "xyz"[: len(self.axes)]
         images = [("-" if sign < 0 else "") + letters[axis] for axis, sign in zip(self.axes, self.signs, strict=True)]
         return f"({', '.join(letters)}) -> ({', '.join(images)})"

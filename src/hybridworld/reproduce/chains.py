@@ -42,7 +42,7 @@ class Chains:
     deferred: np.ndarray  # (chains, links): 1 where the solver answered
 
     def to_lists(self) -> dict[str, Any]:
-        """As plain data."""
+        """All values as plain data."""
         return {"rmse": self.rmse.tolist(), "scores": self.scores.tolist(), "deferred": self.deferred.tolist()}
 
 
@@ -178,5 +178,5 @@ def error_of(model: HybridModel, said: np.ndarray | None, solved: np.ndarray | N
 
 
 def one_rmse(model: HybridModel, state: np.ndarray, truth: np.ndarray) -> float:
-    """Of one normalised state."""
+    """The root mean square error of one normalised state."""
     return float(rmse_of(state[None], truth[None], model.surrogate.std.numpy())[0])

@@ -273,5 +273,5 @@ CLAIMS = (
 
 
 def claims_of(entry: str) -> list[Claim]:
-    """Those that the rows of an entry judge."""
+    """The claims that the rows of an entry are about."""
     return [claim for claim in CLAIMS if claim.entry == entry]

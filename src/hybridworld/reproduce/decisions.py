@@ -62,7 +62,7 @@ def part(name: str, find: Callable[[], tuple[Status, str]]) -> Part:
 
 
 def in_words(found: Interval, form: str = ".2f") -> str:
-    """For example `0.62 (0.60 to 0.64)`."""
+    """An interval in words, for example `0.62 (0.60 to 0.64)`."""
     value, low, high = (format(each, form) for each in found)
     return f"{value} ({low} to {high})" if np.isfinite(found.low) else value
 

@@ -20,7 +20,7 @@ class Figure:
 
     y: str
     quantities: tuple[Quantity, ...]
-    """Of several, each is a line."""
+    """Whether there are several quantities, each of which is a line."""
     signals: tuple[str, ...] = ()
     """Which of them are drawn (all, if none is named); of several, each is a line. Else each split is a line."""
     x: str = "horizon (frames)"

@@ -41,7 +41,7 @@ from hybridworld.trust.signal import Estimate, TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
 
 VERSION = 3
-"""Of the measurements: raise it when the same inputs would give other numbers."""
+"""The version of the measurements: raise it when the same inputs would give other numbers."""
 VARIANTS: dict[str, tuple[str, ...]] = {
     "main": (),
     "all horizons": (),
@@ -86,13 +86,13 @@ class Experiment:
     held: ExitStack = field(default_factory=ExitStack)
     """Streams that stay open while the experiment is in use."""
     versions: set[str] = field(default_factory=set)
-    """Of this package, by which the results in use were measured."""
+    """The versions of this package by which the results in use were measured."""
     _pairs: dict[tuple[str, tuple[int, ...]], dict[int, Batch]] = field(default_factory=dict)
     _surrogates: dict[tuple[str, int], Surrogate] = field(default_factory=dict)
 
     @property
     def system(self) -> str:
-        """Its name."""
+        """The name of the system."""
         return self.setting.environment.spec.name
 
     @property
@@ -107,12 +107,12 @@ class Experiment:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Those for which there is a model, or will be."""
+        """The seeds for which there is a model, or will be."""
         return tuple(range(len(self.given))) if self.given else self.setting.seeds
 
     @property
     def threads(self) -> tuple[int, int]:
-        """Of solvers and of networks: times depend on them."""
+        """The number of threads of solvers, and of networks: times depend on them."""
         return thread_count(), threads_for(self.environment.spec)
 
     @cached_property
@@ -137,7 +137,7 @@ class Experiment:
         return digest(VERSION, self.source, configs, self.seeds, chosen.seeds, chosen.pairs, chosen.head_steps, files)
 
     def remember(self, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """Plain data from the cache, or made and kept."""
+        """What `make` returns, plain data: from the cache, or made now and kept there."""
         what = tuple(CACHED_AS.get(part, part) if isinstance(part, str) else part for part in what)
         path = self.cache / "results" / f"{self.system}-{digest(self.key, what)}.json"
         if not path.is_file():
@@ -151,7 +151,7 @@ class Experiment:
     # Models.
 
     def model(self, variant: str = "main", seed: int = 0) -> Bundle:
-        """Trained here, unless it is in the cache or was given."""
+        """The trained model of a variant and seed: from the cache, given, or trained now."""
         return load_bundle(self.run(variant, seed))
 
     def run(self, variant: str = "main", seed: int = 0) -> Path:
@@ -169,7 +169,7 @@ class Experiment:
         return folder / MODEL
 
     def history(self, variant: str = "main", seed: int = 0) -> list[dict[str, Any]]:
-        """What a training noted, one record per epoch."""
+        """The records of a training, one per epoch."""
         path = self.run(variant, seed).with_name(METRICS)
         return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
@@ -206,7 +206,7 @@ class Experiment:
         return Dataset(root)
 
     def training_pairs(self, batch: int) -> Pairs:
-        """For rivals that are fitted: fields come straight from the solver, since few are needed."""
+        """Training pairs for rivals that are fitted; fields come straight from the solver, since few are needed."""
         if self.environment.spec.grid:
             source: TrajectorySource = self.held.enter_context(Stream(self.environment, "train"))
         else:
@@ -216,7 +216,7 @@ class Experiment:
     # Judged pairs.
 
     def pairs(self, split: str, horizons: tuple[int, ...]) -> dict[int, Batch]:
-        """The same at each call: one pair per trajectory and horizon."""
+        """Horizon -> one pair per trajectory of a split; the same at each call."""
         if (split, horizons) not in self._pairs:
             self._pairs.clear()  # one split at a time is enough memory
             self.tell(f"solving {self.setting.pairs} trajectories of {split}")
@@ -300,7 +300,7 @@ def rmse_of(answers: np.ndarray, truth: np.ndarray, deviations: np.ndarray) -> n
 
 
 def worst(values: np.ndarray) -> np.ndarray:
-    """What is no number counts as the worst."""
+    """The values, with infinity in place of what is no number, so that it counts as the worst."""
     return np.where(np.isnan(values), np.inf, values)
 
 

@@ -70,12 +70,12 @@ def cuts_at(experiment: Experiment, split: str, horizon: int, q: float, place: f
 
 
 def deferral_of(gated: Gated) -> Interval:
-    """The share that went to the solver."""
+    """The share of answers that went to the solver, with its interval."""
     return share_interval(gated.deferred)
 
 
 def mode2(experiment: Experiment) -> list[Row]:
-    """The same on test data at the longest horizon, with the speed that is left."""
+    """The cuts on test data at the longest horizon, with the speed that is left."""
     rows = [row for row in cuts(experiment) if row.split == "test" and row.x == LONGEST]
     price, deferral = price_of(experiment, LONGEST), deferral_of(experiment.gated("test", LONGEST, paper.Q))
     rows += [
@@ -150,7 +150,7 @@ def over(price: Prices, one: str, other: str) -> Interval:
 
 
 def inverse(found: Interval) -> Interval:
-    """1 / value."""
+    """The interval of 1 / value."""
     return Interval(*(1 / end if end else float("inf") for end in (found.value, found.high, found.low)))
 
 

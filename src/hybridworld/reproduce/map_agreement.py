@@ -1,4 +1,4 @@
-"""The visual proofs: error map beside true error, and how well they agree over cells."""
+"""The error map beside the true error: how well they agree over cells, and the pictures of both."""
 
 from functools import partial
 
@@ -25,12 +25,12 @@ PROVEN: dict[bool, tuple[int, ...]] = {True: (64,), False: (32,)}
 
 
 def visual_proof(experiment: Experiment) -> list[Row]:
-    """Agreement at the paper's horizon."""
+    """The agreement of map and error at the paper's horizon."""
     return agreement(experiment, PROVEN[bool(experiment.environment.spec.grid)])
 
 
 def horizon_sweep(experiment: Experiment) -> list[Row]:
-    """Agreement at four horizons."""
+    """The agreement of map and error at four horizons."""
     return agreement(experiment, SWEPT[bool(experiment.environment.spec.grid)])
 
 
@@ -44,7 +44,7 @@ def agreement(experiment: Experiment, horizons: tuple[int, ...]) -> list[Row]:
 
 
 def correlations(experiment: Experiment, horizon: int) -> list[tuple[Quantity, str, Interval]]:
-    """Of the true error with the error map; on a grid also with the steepness of the prediction: what an edge detector sees."""
+    """Rank correlations of the true error with the error map, and on a grid with the steepness of the prediction."""
     grid = bool(experiment.environment.spec.grid)
     maps = maps_of(experiment, horizon, SHOWN if grid else experiment.setting.pairs)
     if not grid:

@@ -95,7 +95,7 @@ def cost_of(experiment: Experiment, make: Callable[[], TrustSignal], horizon: in
 
 
 def milliseconds(signal: TrustSignal, batch: Batch, most: int = 6) -> list[float]:
-    """Of each of a few answers, after a warm-up."""
+    """Milliseconds of each of a few answers, after a warm-up."""
     taken = []
     for row in (0, *range(min(most, len(batch.states)))):
         some = slice(row, row + 1)
@@ -146,7 +146,7 @@ def errors_of_chain(experiment: Experiment, split: str, horizon: int, horizons: 
 
 
 def compared(experiment: Experiment, names: Sequence[str], horizons: Sequence[int]) -> list[Row]:
-    """On test data: the AUROC of those signals that apply, and the leads over them, mean over the horizons."""
+    """Rows on test data: the AUROC of those signals that apply, and the leads over them, mean over the horizons."""
     makers = {name: make for name, make in makers_of(experiment).items() if name in names}
     cells = [experiment.cell("test", h, makers) for h in horizons]
     present = [name for name in names if name in makers]

@@ -19,7 +19,7 @@ STEP = StepDoubling.name
 LONGEST = max(paper.HORIZONS)
 RIVALS = tuple(name for name in paper.BASELINES if name != STEP)
 UNTRAINED = ("random augmentation", "gradient magnitude")
-"""Those of the paper's rivals that are fitted to nothing."""
+"""The rivals of the paper that are fitted to nothing."""
 TWIN: Quantity = "speed-up over the NumPy twin"
 COMPILED: Quantity = "speed-up over the compiled solver"
 MATCHED, FROZEN, RANDOM, ORACLE, ORACLE_AT_Q = "matched q", "frozen threshold", "random", "oracle", "oracle at q"

@@ -42,17 +42,17 @@ TIMED, VALIDATED = 5, 2
 REFERENCE_CALLS = 8
 """Trajectories whose price a verdict has at least."""
 FIRST_STEPS = 3
-"""Of a process: they are slower than the others."""
+"""Training steps at the start of a process, which are slower than the others."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds."""
+    """What things cost on this machine, in seconds."""
 
     trajectory: float
-    """Solved with all cores."""
+    """One trajectory, solved with all cores."""
     sample: float
-    """Of training."""
+    """One sample of training."""
     forward: float
     """One pair, validated."""
 
@@ -62,7 +62,7 @@ class Division:
     """What fits into a budget."""
 
     trajectories: int
-    """That are made to be learned from; 0 where they come from elsewhere."""
+    """Trajectories that are made to be learned from; 0 where they come from elsewhere."""
     epochs: int
     validation: int
     calibration: int
@@ -152,16 +152,16 @@ def samples_within(budget: float, spent: float, costs: Costs, division: Division
 
 
 def passing_seconds(costs: Costs, training: TrainingConfig) -> float:
-    """Of one trajectory in one epoch: validated at all horizons, and now and then its error map drawn."""
+    """Seconds of one trajectory in one epoch: validated at all horizons, and now and then its error map drawn."""
     passes = 1 + (training.weighting == "guide") + 3 / MAP_EVERY
     return passes * len(training.horizons) * costs.forward
 
 
 def calibrating_seconds(costs: Costs, training: TrainingConfig) -> float:
-    """Of one trajectory that calibrates: solved, and its error map drawn at each horizon."""
+    """Seconds of one trajectory that calibrates: solved, and its error map drawn at each horizon."""
     return costs.trajectory + 3 * len(calibrated_horizons(training.horizons)) * costs.forward
 
 
 def fitting(count: float, fewest: int, most: int) -> int:
-    """As many as fit, between the two; never more than `most`."""
+    """The whole number of things that fit, at least `fewest`, and never more than `most`."""
     return min(max(int(count), fewest), most)

@@ -57,7 +57,7 @@ class Bundle:
 
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
-    """Write the file in one step."""
+    """Write a model's file in one step."""
     wrapped = bundle.surrogate if isinstance(bundle.surrogate, Wrapped) else None
     if wrapped:
         wrapped.check_savable()

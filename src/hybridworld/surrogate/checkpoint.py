@@ -63,7 +63,7 @@ class State:
 
     @property
     def mean_loss(self) -> float:
-        """Since the last epoch ended."""
+        """The mean loss since the last epoch ended."""
         return self.loss_sum / max(self.loss_steps, 1)
 
     @property
@@ -72,7 +72,7 @@ class State:
         return self.loss_steps * self.config.training.batch / max(self.step_seconds, 1e-9)
 
     def advance(self, loss: float, seconds: float) -> None:
-        """One step was made."""
+        """Count a step that was made."""
         self.step += 1
         self.loss_sum += loss
         self.loss_steps += 1
@@ -93,7 +93,7 @@ class State:
         self.loss_sum, self.loss_steps, self.step_seconds = 0.0, 0, 0.0
 
     def content(self) -> dict[str, Any]:
-        """All of it, as tensors and plain values."""
+        """The whole state, as tensors and plain values."""
         return {
             "config": self.config.model_dump(mode="json"),
             **self.origin,
@@ -107,7 +107,7 @@ class State:
         }
 
     def restore(self, content: Mapping[str, Any]) -> None:
-        """Inverse of `content`."""
+        """Take over what `content` returned."""
         self.surrogate.load_state_dict(content["surrogate"])
         self.optimiser.load_state_dict(content["optimiser"])
         if self.average:
@@ -193,7 +193,7 @@ class Checkpoints:
             self.wait()
 
     def wait(self) -> None:
-        """Until the file is on disk; an error of the thread is raised here."""
+        """Wait until the file is on disk; an error of the thread is raised here."""
         if self._writing is not None:
             self._writing.result()
             self._writing = None

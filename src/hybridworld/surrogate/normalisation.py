@@ -48,7 +48,7 @@ class Normalisation:
 
     @classmethod
     def among(cls, weights: Mapping[str, Tensor]) -> Self:
-        """Those that a surrogate keeps beside its weights."""
+        """The scales that a surrogate keeps beside its weights."""
         return cls(*(weights[each.name].cpu().numpy() for each in fields(cls)))
 
 

@@ -119,7 +119,7 @@ class Objective(nn.Module):
 def relative_to_guide(
     net: Surrogate, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None = None
 ) -> Tensor:
-    """Per sample: square error in deviations over that of the guide, whose answers are `guide` if they are known already."""
+    """The square error of each sample over that of the guide, whose answers are `guide` if they are known already."""
     guide = net.ask_guide(states, horizons, params) if guide is None else guide
     answers = net.correct(net.normalise(states), states, guide, horizons, params)
     coarse, target = net.backbone.base(net.normalise(guide)), net.standardise(futures)
@@ -128,5 +128,5 @@ def relative_to_guide(
 
 
 def squared(errors: Tensor) -> Tensor:
-    """Mean square per sample."""
+    """The mean square of each sample."""
     return errors.square().flatten(1).mean(dim=1)

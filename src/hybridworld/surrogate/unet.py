@@ -106,7 +106,7 @@ def padded(x: Tensor, boundaries: tuple[str, ...]) -> Tensor:
 
 
 def joined(x: Tensor, boundaries: tuple[str, ...]) -> Tensor:
-    """The same from slices: boundaries may differ between axes, and engines may have no padding of these kinds."""
+    """`padded` from slices: boundaries may differ between axes, and engines may have no padding of these kinds."""
     for axis, boundary in enumerate(boundaries, start=2):
         ends = [x.narrow(axis, 0, 1), x.narrow(axis, x.shape[axis] - 1, 1)]
         if boundary == "periodic":

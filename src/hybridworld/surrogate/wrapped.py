@@ -80,7 +80,7 @@ class Wrapped(Surrogate):
         return answer
 
     def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None) -> Tensor:
-        """The same in normalised states."""
+        """Normalised states `horizons` frames later."""
         return self.normalise(self(self.denormalise(z), horizons, params))
 
     def answer_example(self) -> Tensor:

@@ -29,20 +29,20 @@ class Material:
     train: TrajectorySource
     val: Evidence
     origin: Mapping[str, Any]
-    """For the provenance; `data` tells one source of pairs from another, wherever it lies."""
+    """What the provenance says about the data; `data` tells one source of pairs from another, wherever it lies."""
     identity: Mapping[str, Any] = field(default_factory=dict)
-    """Of the solver that made it; empty where that is not known."""
+    """The identity of the solver that made the data; empty where that is not known."""
     units: int = MOST
     """Trajectories, at most, from which units are measured."""
 
     @property
     def spec(self) -> StateSpec:
-        """Of the states at hand."""
+        """The spec of the states."""
         return self.train.spec
 
 
 def find_material(environment: Environment | None, data: Path | None, stream: bool, stack: ExitStack) -> Material:
-    """The dataset or the solver at work, as the command says."""
+    """The material that was asked for: the dataset `data`, or with `stream` the solver at work."""
     if (data is not None) == stream:
         raise InvalidInput("Say where the training pairs come from: --data DIR or --stream, one of them, or --minutes N alone.")
     if data is not None:
@@ -53,7 +53,7 @@ def find_material(environment: Environment | None, data: Path | None, stream: bo
 
 
 def from_dataset(root: Path, environment: Environment | None) -> Material:
-    """The splits train and val of a directory."""
+    """The material of a dataset: its splits train and val."""
     dataset = Dataset(root)
     for split in ("train", "val"):
         if split not in dataset.splits:
@@ -78,12 +78,12 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
 def from_solver(
     environment: Environment, buffer: int | None = None, pairs: int = PAIRS, units: int = MOST
 ) -> Iterator[Material]:
-    """A stream of trajectories for training, and others for validation that are solved once."""
+    """The material of a solver, as a context: a stream of trajectories that train, and others that validate."""
     with Stream(environment, "train", buffer, pairs) as training:
         origin = {"source": STREAM, "data": f"a stream from the solver with {in_words(environment)}"}
         yield Material(environment, training, Solved(environment, "val"), origin, environment.identity, units)
 
 
 def in_words(environment: Environment) -> str:
-    """What tells this solver from another."""
+    """The settings that tell this solver from another, in one line."""
     return ", ".join(f"{name} {value}" for name, value in environment.identity.items())

@@ -45,17 +45,17 @@ class Recipe:
     wishes: Sequence[str] = ()
     start: Start | None = None
     known: Mapping[str, Any] | None = None
-    """More for the provenance."""
+    """More facts for the provenance."""
 
     @property
     def config(self) -> Config:
-        """All settings, with those that a known system adds."""
+        """All settings of the training, with those that a known system adds."""
         presets = self.environment.presets if self.environment else None
         found = configure(self.spec, self.preset, self.wishes, presets)
         return self.start.configured(found, self.preset, self.wishes) if self.start else found
 
     def task(self, material: Material) -> Task:
-        """The training, with what it takes to repeat it."""
+        """The task of the training loop, with all that it takes to repeat it in its provenance."""
         environment, config, start = material.environment, self.config, self.start
         known: dict[str, Any] = {"system": material.spec.name, "preset": self.preset, "seed": config.training.seed}
         known |= {**material.origin, **(self.known or {}), **provenance()}
@@ -93,7 +93,7 @@ def recipe_for(asked: Request) -> Recipe:
 
 
 def can_be_guided(environment: Environment, spec: StateSpec) -> bool:
-    """Has it a grid that can be coarsened, as a guide needs it?"""
+    """Whether the system has a grid that can be coarsened, as a guide needs it."""
     if not spec.grid:
         return False
     network = Recipe(environment, spec, "guided").config.surrogate

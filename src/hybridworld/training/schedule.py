@@ -47,24 +47,24 @@ FEWEST_UNITS = 8
 
 @dataclass(frozen=True)
 class Clock:
-    """Runs since the command began."""
+    """The time that a budget of `minutes` leaves, counted from `began` (of time.monotonic)."""
 
     minutes: float
     began: float
 
     @property
     def budget(self) -> float:
-        """In seconds."""
+        """The whole budget in seconds."""
         return 60 * self.minutes
 
     @property
     def spent(self) -> float:
-        """Seconds so far."""
+        """Seconds since the command began."""
         return time.monotonic() - self.began
 
     @property
     def left(self) -> float:
-        """Seconds."""
+        """Seconds until the budget is spent."""
         return self.budget - self.spent
 
 
@@ -78,24 +78,24 @@ class Schedule:
     costs: Costs
     division: Division
     pairs: int = 0
-    """Of a stream: pairs per trajectory."""
+    """Pairs that each trajectory of a stream serves."""
     buffer: int = 0
-    """Of a stream: trajectories in its window."""
+    """Trajectories in the window of a stream."""
     units: int = MOST
     data_seconds: float = 0.0
     samples: int = 0
-    """Per epoch."""
+    """Training samples per epoch."""
     finished: bool = False
-    """Its training set is gone then."""
+    """Whether the training has ended; the training set that was made for it is deleted then."""
 
     def save(self, folder: Path) -> None:
-        """Into the folder of the run."""
+        """Write the schedule into the folder of the run."""
         make_folder(folder)
         write_atomically(folder / FILE, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
     @classmethod
     def load(cls, folder: Path, minutes: float, source: str) -> Self | None:
-        """That of the run in this folder, if there is one; it must be for as many minutes, and from such a source."""
+        """The schedule of the run in this folder; None where there is none, and refused if minutes or source differ."""
         path = folder / FILE
         if not path.is_file():
             return None
@@ -112,7 +112,7 @@ class Schedule:
         return found
 
     def wishes(self, given: Sequence[str]) -> list[str]:
-        """The settings that follow from it; others are as they were given."""
+        """All settings as `section.key=value`: the given ones, and those that follow from the schedule."""
         settings = {
             "epochs": self.division.epochs, "samples": self.samples,
             "validation": self.division.validation, "calibration": self.division.calibration,
@@ -129,14 +129,14 @@ class Planner:
     clock: Clock
     folder: Path
     training: TrainingConfig
-    """As it would be without a budget."""
+    """The settings of the training as they would be without a budget."""
     task: Callable[[Material], Task]
     tell: Callable[[str], None]
 
     def plan(
         self, environment: Environment | None, data: Path | None, stream: bool, stack: ExitStack
     ) -> tuple[Schedule, Material]:
-        """That of an interrupted run in this folder, or a new one."""
+        """Schedule and material: those of an interrupted run in this folder, or new ones."""
         if team().world > 1:
             raise InvalidInput("--minutes is for one process: under torchrun give --data or --stream, and training.epochs.")
         if data is None and environment is None:
@@ -163,7 +163,7 @@ class Planner:
         return found, Material(environment, train, Solved(environment, "val"), origin, environment.identity)
 
     def _measured(self, environment: Environment) -> Costs:
-        """What trajectories and samples cost here."""
+        """The seconds that a trajectory, a sample and a validated pair take on this machine."""
         self.tell("timing the solver: a few trajectories")
         blocks, each = time_trajectories(environment, TIMING * self.clock.budget)
         held = Held(environment.spec, blocks)
@@ -187,7 +187,7 @@ class Planner:
         self.tell(f"budget of {self.clock.minutes:g} min: {choose} trajectories choose the epoch, {calibrate} calibrate")
 
     def _scheduled(self, found: Schedule, more: float = 0.0) -> Schedule:
-        """With samples, now that all else is known; saved."""
+        """The schedule with its samples per epoch, which follow from all else; it is saved."""
         spent = self.clock.spent + more
         samples = samples_within(self.clock.budget, spent, found.costs, found.division, self.training)
         rate = 1 / found.costs.sample
@@ -212,7 +212,7 @@ class Planner:
         )
 
     def _for_stream(self, environment: Environment) -> Schedule:
-        """A trajectory serves as many pairs as it takes for the solver to be busy half of the time."""
+        """A schedule in which a trajectory serves so many pairs that the solver is busy half of the time."""
         costs, budget, cores, spec = self._measured(environment), self.clock.budget, thread_count(), environment.spec
         alone = cores * costs.trajectory  # a stream solves on one core, at best as fast as all of them take
         if spec.grid:
@@ -230,7 +230,7 @@ class Planner:
         return self._scheduled(Schedule(self.clock.minutes, STREAM, costs, division, pairs, buffer, units), before)
 
     def _for_own_data(self, environment: Environment) -> Schedule:
-        """How many trajectories to make; the rest of the schedule follows once they are there."""
+        """A schedule that says how many trajectories to make; its samples are known once these are there."""
         costs, spec = self._measured(environment), environment.spec
         make_folder(self.folder)
         room = min(DISK, shutil.disk_usage(self.folder).free / 4)
@@ -240,7 +240,7 @@ class Planner:
         return found
 
     def _with_data(self, environment: Environment, found: Schedule) -> Schedule:
-        """Make what is missing of the training set, then fix the rest of the schedule unless that is done."""
+        """The whole schedule, after what is missing of the training set was made."""
         if found.finished:
             return found
         plan, done, began = Plan(environment, {"train": found.division.trajectories}), 0, time.monotonic()

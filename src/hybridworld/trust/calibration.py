@@ -40,7 +40,7 @@ class Calibration:
 
     scores: Mapping[float, np.ndarray]
     groups: tuple[Mapping[float, np.ndarray], ...] = ()
-    """The same apart, where it is known which scores belong to beginnings of trajectories and which to later frames."""
+    """The scores of beginnings of trajectories and of later frames apart, where it is known which is which."""
 
     def __post_init__(self) -> None:
         for known in (self.scores, *self.groups):

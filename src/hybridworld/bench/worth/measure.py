@@ -49,13 +49,13 @@ class Row:
     deferred: float | None = None
     warmup_s: float | None = None
     states: int = 1
-    """On how many states its error rests."""
+    """The number of states on which its error rests."""
     scheme: str = ""
     """Which of the system's variants it runs; empty for its own scheme."""
 
     @property
     def learned(self) -> bool:
-        """Is it a surrogate, gated or not?"""
+        """Whether it is a surrogate, gated or not."""
         return self.kind in ("mode 1", "mode 2")
 
     @property
@@ -74,7 +74,7 @@ class Look(NamedTuple):
 
     @property
     def timed(self) -> int:
-        """On how many states it is timed."""
+        """The number of states on which it is timed."""
         return within(BUDGET, self.seconds, len(self.answers))
 
     @property

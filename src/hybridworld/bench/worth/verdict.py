@@ -61,7 +61,7 @@ def idle_error(rows: Sequence[Row]) -> float | None:
 
 
 def standing(row: Row, rival: Row, by: Time) -> str:
-    """For example `3.4 times slower than`."""
+    """The comparison of two times in words, for example `3.4 times slower than`."""
     ratio = getattr(rival, by) / getattr(row, by)
     if 1 / SAME < ratio < SAME:
         return "about as fast as"
