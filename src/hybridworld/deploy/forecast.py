@@ -103,19 +103,20 @@ def forecast_page(
     error_map: np.ndarray | None, truth: np.ndarray | None, title: str,
 ) -> "Page":  # fmt: skip
     """The first few forecasts beside what is known about them; `alone` is what the surrogate says without the solver."""
-    from hybridworld.figures.forecasts import Proof, proof_page
+    from hybridworld.figures.forecasts import ForecastRow, page_of_forecasts
 
     error = None if truth is None or error_map is None else model.error_maps(alone, truth)
     parts = {"state": states, "prediction": alone, "error_map": error_map, "truth": truth, "error": error}
     known = {name: values for name, values in parts.items() if values is not None}
 
-    def proof(label: str, rows: int | slice) -> Proof:
-        return Proof(label, **{name: values[rows] for name, values in known.items()})
+    def row_of(label: str, rows: int | slice) -> ForecastRow:
+        return ForecastRow(label, **{name: values[rows] for name, values in known.items()})
 
     if not model.spec.grid:
-        return proof_page(model.spec, [proof("", slice(VECTORS))], title)
+        return page_of_forecasts(model.spec, [row_of("", slice(VECTORS))], title)
     who = ["deferred" if used else "kept" for used in used_solver]
-    return proof_page(model.spec, [proof(f"{names[row]}, {who[row]}", row) for row in range(min(ROWS, len(states)))], title)
+    shown = [row_of(f"{names[row]}, {who[row]}", row) for row in range(min(ROWS, len(states)))]
+    return page_of_forecasts(model.spec, shown, title)
 
 
 def joined(parts: Sequence[Forecast], horizon: float) -> Forecast:

@@ -57,7 +57,7 @@ class Health:
 
     @property
     def alarm(self) -> bool:
-        """Did the latest window look unlike the validation data?"""
+        """Whether the latest window looked unlike the validation data."""
         return bool(self.drifts) and self.drifts[-1].alarm
 
 

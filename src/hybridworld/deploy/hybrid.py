@@ -398,7 +398,7 @@ class HybridModel:
         return like(predictions, (estimate.score[0] if single else estimate.score).numpy())
 
     def _true(self, predictions: Any, truth: Any) -> tuple[Estimate, bool]:
-        """True distances of answers, (batch, *grid), and whether one state was given."""
+        """The estimate whose map is the true distance of each answer, and whether one state was given."""
         names = {"predictions": predictions, "truth": truth}
         a, b = (as_array(f"{self.spec.name}: the {name}", values) for name, values in names.items())
         shape = self.spec.shape

@@ -33,7 +33,7 @@ class Symmetry:
 
     @property
     def is_identity(self) -> bool:
-        """Does it leave space as it is?"""
+        """Whether it leaves space as it is."""
         return self.axes == tuple(range(len(self.axes))) and all(sign > 0 for sign in self.signs)
 
     @property

@@ -23,7 +23,7 @@ from hybridworld.reproduce.rules import FAILED, LONGEST, MODE_1, MODE_2, ORACLE,
 
 LINKS = paper.ROLLOUT_LENGTHS
 CHAINS = {True: 32, False: 256}
-"""How many, of fields and of state vectors."""
+"""The number of chains, of fields and of state vectors."""
 FAR = 3.0
 """A chain that ends at so many times the median RMSE has failed."""
 NEVER = np.inf
@@ -113,7 +113,7 @@ def deployed(model: HybridModel, starts: Starts, truth: list[np.ndarray], thresh
 
 
 def answers_of(forecast: Forecast) -> list[Answer]:
-    """One per state of a forecast in mode 2."""
+    """The answers of a forecast in mode 2, one per state."""
     assert forecast.score is not None
     return list(zip(forecast.state, forecast.score.tolist(), forecast.used_solver.tolist(), strict=True))
 
@@ -158,7 +158,7 @@ def noted(model: HybridModel, answers: list[list[Answer]], truth: list[np.ndarra
 def both_answers(
     model: HybridModel, state: np.ndarray | None, params: np.ndarray
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The surrogate's and the solver's; none from a chain that is lost, and none where the solver refuses the state."""
+    """The answers of surrogate and solver; None for a chain that is lost, and where the solver refuses the state."""
     if state is None:
         return None, None
     try:

@@ -53,9 +53,9 @@ class Task:
     solve: Solve | None = None
     backbone: type[Backbone] | None = None
     system: Environment | None = None
-    """Runs the guide of a guided surrogate."""
+    """The system whose solver runs the guide of a guided surrogate."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """Goes into the model. A run goes on only with the `data`, and `from` the model, that it names."""
+    """Facts that go into the model. A run goes on only with the `data`, and `from` the model, that they name."""
     start: Bundle | None = None
     """A trained model to go on from: its weights and units, with a fresh optimiser."""
     units: int = MOST
@@ -64,7 +64,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who looks on: all of it is optional, and none of it changes the result."""
+    """Functions that look on: each is optional, and none changes the result."""
 
     on_start: Callable[[State], None] = lambda state: None
     on_step: Callable[[State, float], None] = lambda state, loss: None
@@ -88,7 +88,7 @@ def train(task: Task, folder: Path, watch: Watch | None = None, device: str | No
 
 
 def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
-    """The loop."""
+    """The state of a training that has ended."""
     training = task.config.training
     if training.batch % us.world:
         raise InvalidInput(f"training.batch is {training.batch}: {us.world} processes cannot share it evenly.")
@@ -135,7 +135,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
 
 
 def pairs_for(task: Task, state: State, us: Team) -> Pairs:
-    """What this process learns from."""
+    """The random batches that this process learns from."""
     training = task.config.training
     horizons, probabilities = drawn_horizons(training.horizons, training.draw)
     return Pairs(
@@ -192,7 +192,7 @@ def begin(task: Task, found: dict[str, Any] | None, us: Team, tell: Callable[[st
 
 
 def learning_rate(training: TrainingConfig, step: int) -> float:
-    """A linear rise over the warm-up, then half a cosine down to zero."""
+    """The learning rate of a step: a linear rise over the warm-up, then half a cosine down to zero."""
     warmup = training.warmup * training.steps_per_epoch
     if step < warmup:
         return training.lr * (step + 1) / (warmup + 1)
@@ -200,7 +200,7 @@ def learning_rate(training: TrainingConfig, step: int) -> float:
 
 
 def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Path, watch: Watch) -> None:
-    """Validate, note it down, keep the best model, decide whether to go on."""
+    """End an epoch: validate, write the record, keep the best model, and decide whether to go on."""
     began = time.perf_counter()
     training = task.config.training
     record: dict[str, Any] = {
@@ -240,7 +240,7 @@ def validated(task: Task, state: State, checks: Mapping[int, Batch]) -> dict[str
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Nothing random in it while it is judged."""
+    """Switch off what is random in a model while it is validated."""
     model.eval()
     yield
     model.train()

@@ -101,7 +101,7 @@ class Conv(nn.Module):
 
 
 def padded(x: Tensor, boundaries: tuple[str, ...]) -> Tensor:
-    """One more cell at both ends of each axis."""
+    """x with one more cell at both ends of each axis."""
     return joined(x, boundaries) if torch.compiler.is_exporting() else Padding.apply(x, boundaries)
 
 
@@ -134,7 +134,7 @@ class Padding(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """The transposed map."""
+        """The gradient of x: the transposed map."""
         for axis, boundary in enumerate(ctx.boundaries, start=2):
             inner = gradient.narrow(axis, 1, gradient.shape[axis] - 2).clone()
             ends = [gradient.select(axis, 0), gradient.select(axis, -1)]

@@ -21,7 +21,7 @@ class Errors:
 
 
 def validation_pairs(source: TrajectorySource, horizons: Sequence[int], count: int, seed: int) -> dict[int, Batch]:
-    """Horizon -> the same pairs at each call."""
+    """Horizon -> `count` pairs of the source, the same at each call."""
     return {horizon: evaluation_pairs(source, horizon, count, seed) for horizon in horizons}
 
 

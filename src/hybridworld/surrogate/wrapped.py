@@ -53,7 +53,7 @@ class Wrapped(Surrogate):
         self.guide = self.engine = None  # it has its own ways
         self.answered = None if answered is None else tuple(answered)
         self.takes_arrays = False
-        """Does f work on NumPy arrays instead of tensors?"""
+        """Whether f works on NumPy arrays instead of tensors."""
         state, params = example or (np.zeros(spec.shape), np.zeros(len(spec.params)))
         for name, values in (("state", state), ("params", params), ("answer", state)):
             self.register_buffer(f"example_{name}", torch.from_numpy(np.array(values, np.float32)))
@@ -150,7 +150,7 @@ def number(horizon: float) -> int | float:
 
 
 def takes_params(f: Callable[..., Any]) -> bool:
-    """Does f(states, horizon, params) make sense: is there a third argument that must be given, or one called `params`?"""
+    """Whether f takes params: it has a third argument that must be given, or one called `params`."""
     try:
         found = inspect.signature(f.forward if isinstance(f, nn.Module) else f).parameters.values()
     except (TypeError, ValueError):
@@ -190,7 +190,7 @@ def model_from(code: Any) -> Callable[..., Any]:
 
 
 def makes_a_model(code: Callable[..., Any]) -> bool:
-    """Is it a function without arguments that must be given?"""
+    """Whether it is a function without arguments that must be given."""
     try:
         found = inspect.signature(code).parameters.values()
     except (TypeError, ValueError):

@@ -102,7 +102,7 @@ def _ms(row: Row, by: Time) -> str:
 
 
 def digits(value: float) -> str:
-    """Three of them, or all in front of the point."""
+    """A number as text with three digits, or all in front of the point."""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
