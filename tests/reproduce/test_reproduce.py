@@ -19,7 +19,7 @@ from hybridworld.reproduce import paper, rules
 from hybridworld.reproduce.chains import Chains, both_answers, failures
 from hybridworld.reproduce.claims import CLAIMS, claims_of
 from hybridworld.reproduce.entries import ENTRIES, SYSTEMS, find_entries
-from hybridworld.reproduce.experiment import STEP, Experiment
+from hybridworld.reproduce.experiment import STEP, VARIANTS, VERSION, Experiment, digest
 from hybridworld.reproduce.gating import speed_blind, speed_gated
 from hybridworld.reproduce.map_agreement import steepness
 from hybridworld.reproduce.rows import Row
@@ -269,6 +269,20 @@ def test_ablations_train_their_own_main_run_where_the_given_model_was_trained_ot
     assert same.like_given and same.run("all horizons", 0) == model
     assert not other.like_given and other.config("all horizons", 0) == other.config("main", 0)
     assert reason_to_skip(find_entries("cross-seed")[0], same) and not reason_to_skip(find_entries("dagger")[0], other)
+
+
+def test_a_cache_of_an_older_version_is_found(tmp_path):
+    """It knows the training at all horizons as `ladder`; no key of a cache may change with a name in the code."""
+    experiment = Experiment(setting(Ball3D(), "smoke"), tmp_path)
+    names = ("main", "ladder", "single horizon", "dagger 0", "dagger 1", "self-consistency")
+    configs = dict(zip(names, (experiment.config(each, 0).model_dump(mode="json") for each in VARIANTS), strict=True))
+    chosen = experiment.setting
+    before = digest(VERSION, experiment.source, configs, chosen.seeds, chosen.seeds, chosen.pairs, chosen.head_steps, [])
+    assert experiment.key == before
+    path = tmp_path / "results" / f"ball3d-{digest(before, ('identity', 'ladder', 0))}.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"what": [], "found": 0.25, "provenance": {"hybridworld": "0.1.0"}}))
+    assert experiment.remember(("identity", "all horizons", 0), lambda: pytest.fail("It was made again.")) == 0.25
 
 
 def test_steepness_is_the_length_of_the_gradient():
