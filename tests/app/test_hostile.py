@@ -356,13 +356,6 @@ def model():
     return hw.load("ball3d")
 
 
-@pytest.fixture(autouse=True)
-def same_threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def test_there_are_at_least_150_hostile_inputs():
     assert len(COMMANDS) + len(CALLS) >= 150
 
