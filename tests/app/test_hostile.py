@@ -127,6 +127,9 @@ COMMANDS = {
     "train --data gas --preset smoke --out run": "run holds a training of ball3d, not of euler2d: choose another folder",
     "train ball3d --data balls --preset smoke --out run": "run holds a training with training.epochs=1",
     "train advance.py:Mine --stream --preset smoke --out new7": "advance raised NameError",
+    "train ball3d --minutes nan": "Invalid value for '--minutes'",
+    "train ball3d --minutes inf --out new8": "The number of minutes is inf: it must be a number from 0 to 100000",
+    "train ball3d --minutes 1e300 --out new9": "The number of minutes is 1e+300",
     # predict
     "predict": "Missing argument 'MODEL'",
     "predict nothing": "There is no model 'nothing'",

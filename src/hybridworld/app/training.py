@@ -30,7 +30,7 @@ from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.checkpoint import State
-from hybridworld.surrogate.config import RELATIVE, Config, configure, known_settings
+from hybridworld.surrogate.config import RELATIVE, Config, configure, known_settings, parse_wishes
 from hybridworld.surrogate.leap import default_patch
 from hybridworld.surrogate.parallel import threads_for
 from hybridworld.surrogate.surrogate import Surrogate
@@ -150,7 +150,9 @@ def recipe_for(asked: Request) -> Recipe:
     spec = Dataset(asked.data).spec if asked.data else environment.spec  # type: ignore[union-attr]
     preset = asked.preset or (start.preset if start else None)
     if preset is None:
-        preset = "guided" if asked.minutes is not None and environment and can_be_guided(environment, spec) else "laptop"
+        network = parse_wishes(asked.wishes).get("surrogate", {}).get("backbone", "leap")  # a guide is for leap alone
+        guided = asked.minutes is not None and environment and network == "leap" and can_be_guided(environment, spec)
+        preset = "guided" if guided else "laptop"
     return Recipe(environment, spec, preset, asked.wishes, start)
 
 
