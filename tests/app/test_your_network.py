@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import hybridworld as hw
-from hybridworld.app.training import Request, recipe_for
 from hybridworld.physics.registry import module_from_file
+from hybridworld.training.recipe import Request, recipe_for
 from tests.app.commands import command, predict, train
 from tests.surrogate import flows
 
