@@ -10,14 +10,12 @@ from hybridworld.data.provenance import provenance
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.backbones import GUIDED
 from hybridworld.surrogate.config import Config, configure, parse_wishes
 from hybridworld.surrogate.leap import default_patch
 from hybridworld.surrogate.train import Task
 from hybridworld.training.material import Material
 from hybridworld.training.start import Start, find_start
-
-GUIDABLE = "leap"
-"""The backbone of the preset `guided`."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +89,8 @@ def recipe_for(asked: Request) -> Recipe:
     spec = Dataset(asked.data).spec if asked.data else environment.spec  # type: ignore[union-attr]
     preset = asked.preset or (start.preset if start else None)
     if preset is None:
-        network = parse_wishes(asked.wishes).get("surrogate", {}).get("backbone", GUIDABLE)
-        guided = asked.minutes is not None and environment and network == GUIDABLE and can_be_guided(environment, spec)
+        network = parse_wishes(asked.wishes).get("surrogate", {}).get("backbone")
+        guided = asked.minutes is not None and environment and network in (None, *GUIDED) and can_be_guided(environment, spec)
         preset = "guided" if guided else "laptop"
     return Recipe(environment, spec, preset, asked.wishes, start)
 
