@@ -117,6 +117,7 @@ COMMANDS = {
     "train ball3d --stream --set surrogate.backbone=conv --out new3": "conv",
     "train ball3d --stream --set surrogate.backbone=missing.py:Net --out new4": "There is no file missing.py",
     "train ball3d --stream --preset smoke --set surrogate.backbone=network.py:Net --out new5": "no weights",
+    "train ball3d --stream --set surrogate.width=100000000": "surrogate.width is 100000000: it must be at most 8192",
     "train ball3d --stream --seed -1": "training.seed is -1",
     "train ball3d --data nowhere": "There is no folder nowhere/data",
     "train ball3d --data bare": "has no file that ends in",
