@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 import hybridworld as hw
+from hybridworld.surrogate.budget import Division
+from hybridworld.training import schedule
 from tests.app.commands import command, predict
 
 DOCS = Path(__file__).parents[2] / "docs"
-MINUTES = 1.5
+MINUTES = 2
 OWN = {
     "an ODE": ("pendulum.py:Pendulum", None),
     "a PDE in NumPy": ("burgers.py:Burgers", None),
@@ -32,8 +34,16 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.fixture
+def any_machine(monkeypatch):
+    """The same short training wherever it runs: the budget is not measured."""
+    monkeypatch.setattr(schedule, "PROBE", 0.0)
+    monkeypatch.setattr(schedule, "divide", lambda *given: Division(32, 2, 4, 24, 0.2, 0.2))
+    monkeypatch.setattr(schedule, "samples_within", lambda *given: 256)
+
+
 @pytest.mark.parametrize("own", OWN)
-def test_a_system_or_network_of_ones_own_reaches_mode_2(own, folder, monkeypatch):
+def test_a_system_or_network_of_ones_own_reaches_mode_2(own, folder, any_machine, monkeypatch):
     """docs/adding-a-system.md, your-solver.md, your-network.md: check, simulate, train, predict; then hw.train and predict."""
     system, network = OWN[own]
     if system.endswith("BurgersC") and not shutil.which("gcc"):
