@@ -79,7 +79,9 @@ def keep_promises(
             rows = [judged.at(h) for h in tested]
             rows = [row.of((np.arange(len(row.scores)) % 2 == 0) == first_frame) for row in rows]
             deferred = [flagged(row.scores, calibration.threshold(h, q)).mean() for h, row in zip(tested, rows, strict=True)]
-            covered = [(row.errors <= bound(row.scores, h, coverage)).mean() for h, row in zip(tested, rows, strict=True)]
+            covered = [
+                (row.errors <= bound(row.scores, h, coverage, first_frame)).mean() for h, row in zip(tested, rows, strict=True)
+            ]
             scores = {h: row.scores for h, row in zip(tested, rows, strict=True)}
             parts.append((deferred, covered, alarm_rate(calibration, scores, WINDOWS, draw)))
         found.append(tuple(np.array(each) for each in zip(*parts, strict=True)))

@@ -60,7 +60,7 @@ def warm_up(model: HybridModel, question: Question, request: Request) -> None:
 def ask(model: HybridModel, question: Question, request: Request) -> Answer:
     """The forecast, and what it takes to judge it."""
     inputs = (question.states, request.horizon, question.params)
-    forecast = model.predict(*inputs, **request.options)
+    forecast = model.predict(*inputs, **request.options, beginning=question.beginning)
     alone = forecast.state if request.mode == 1 else model.predict(*inputs, mode=1).state
     answer = Answer(forecast, alone)
     answer = replace(answer, error_bounds=model.error_bounds(forecast, request.coverage))
@@ -91,7 +91,8 @@ def describe(name: str, model: HybridModel, question: Question, answer: Answer, 
         gate = {"threshold": finite(forecast.threshold), "deferred": deferred, "coverage": request.coverage}
         if request.coverage is None and model.bound:
             gate["coverage"] = model.bound.default
-        gate |= {"q": KEEP if request.q is None else request.q} if request.tolerance is None else promised(model, request)
+        by_share = {"q": KEEP if request.q is None else request.q}
+        gate |= by_share if request.tolerance is None else promised(model, request, question.beginning)
         gate |= {"signal": model.signal.name, "calibrated_by": model.calibration.size if model.calibration else 0}
         gate["links"] = [
             {"horizon": link.horizon, "threshold": finite(link.threshold), "deferred": int(link.used_solver.sum())}
@@ -113,10 +114,10 @@ def describe(name: str, model: HybridModel, question: Question, answer: Answer, 
     }
 
 
-def promised(model: HybridModel, request: Request) -> dict[str, Any]:
+def promised(model: HybridModel, request: Request, beginning: bool | None) -> dict[str, Any]:
     """The tolerance, and what the validation data say about it; None where there is no bound."""
     assert request.tolerance is not None
-    found = model.delivers(request.horizon, request.tolerance, request.coverage)
+    found = model.delivers(request.horizon, request.tolerance, request.coverage, beginning)
     shares = {} if found is None else {name: None if np.isnan(value) else value for name, value in asdict(found).items()}
     return {"tolerance": request.tolerance, "validation": shares or None}
 

@@ -106,6 +106,7 @@ class HybridModel:
         tolerance: float | None = None,
         coverage: float | None = None,
         error_map: bool = False,
+        beginning: bool | None = None,
     ) -> Forecast:
         """The state `horizon` frames later, for one state or a batch, which may have one horizon per state.
 
@@ -115,13 +116,14 @@ class HybridModel:
         In mode 2 the solver answers what is above the threshold that q stands for (0.75 unless said), or above `threshold`.
         With a `tolerance` instead (in deviations, mean over cells) it answers what is not bounded by it: of all answers at most
         a share 1 - coverage (0.1 unless said) then exceeds it, on data like the validation data. `error_map` asks for the map
-        in mode 1 as well.
+        in mode 1 as well. `beginning` says whether the states are beginnings of trajectories, as the system draws them, or
+        later frames; error bounds are tighter for whoever knows.
 
         A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """
         if self.system is not None:
             self.system.checked(state)
-        return self.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map)
+        return self.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map, beginning)
 
     def onward(
         self,
@@ -134,6 +136,7 @@ class HybridModel:
         tolerance: float | None = None,
         coverage: float | None = None,
         error_map: bool = False,
+        beginning: bool | None = None,
     ) -> Forecast:
         """As `predict`, from the answer of a surrogate: whether such a state can exist is not asked before a solver is."""
         if as_number(mode) not in (1, 2):
@@ -147,7 +150,7 @@ class HybridModel:
         blind = params is None and mode == 1 and not self.surrogate.config.params  # nobody looks at them
         rows = np.zeros((len(states), len(self.spec.params))) if blind else checked_params(self.spec, params, len(states))
         solve = self._solver(horizons) if mode == 2 else None  # before any work
-        rule = self._rule(mode, q, threshold, tolerance, coverage)
+        rule = self._rule(mode, q, threshold, tolerance, coverage, beginning)
         asked = (rule, solve, error_map or mode == 2, tolerance is not None)
         if isinstance(horizons, float):
             forecast = self._chain(states, horizons, rows, *asked)
@@ -158,7 +161,7 @@ class HybridModel:
         if lost:
             note = f"{lost} of {len(states)} answers are not finite: the surrogate has none to give."
             forecast = replace(forecast, notes=(*forecast.notes, note))
-        forecast = replace(forecast, start=states, params=None if blind else rows, model=self)
+        forecast = replace(forecast, start=states, params=None if blind else rows, beginning=beginning, model=self)
         return (first_of(forecast) if single else forecast).like(state)
 
     def _chain(
@@ -296,7 +299,13 @@ class HybridModel:
         return Forecast(answer, np.ones(len(states), bool), seconds=seconds, horizon=horizon, notes=(note,))
 
     def _rule(
-        self, mode: int, q: float | None, threshold: Threshold | None, tolerance: float | None, coverage: float | None
+        self,
+        mode: int,
+        q: float | None,
+        threshold: Threshold | None,
+        tolerance: float | None,
+        coverage: float | None,
+        beginning: bool | None,
     ) -> Rule:
         """Who is deferred, after a look at whether the wishes go together."""
         keep = KEEP if q is None else q
@@ -318,18 +327,20 @@ class HybridModel:
         check_tolerance(tolerance)
         bound, share = self._known_bound(), COVERAGE if coverage is None else coverage
         bound.check(share)
-        return lambda horizon: lambda score: (flagged(bound(score, horizon, share), tolerance), None)
+        return lambda horizon: lambda score: (flagged(bound(score, horizon, share, beginning), tolerance), None)
 
     def bounded(self, horizon: float) -> bool:
         """Does one forecast answer that horizon, with an error bound?"""
         judged = self.judged is None or horizon in self.judged
         return judged and horizon <= self.longest and self._known_bound().covers(horizon)
 
-    def delivers(self, horizon: float, tolerance: float, coverage: float | None = None) -> Delivered | None:
+    def delivers(
+        self, horizon: float, tolerance: float, coverage: float | None = None, beginning: bool | None = None
+    ) -> Delivered | None:
         """What that tolerance costs and delivers on the validation data; None where there is no bound for the horizon."""
         check_tolerance(tolerance)
         share = COVERAGE if coverage is None else coverage
-        return expected(self._known_bound(), horizon, tolerance, share) if self.bounded(horizon) else None
+        return expected(self._known_bound(), horizon, tolerance, share, beginning) if self.bounded(horizon) else None
 
     def _known_bound(self) -> ErrorBound:
         if self.bound is None:
@@ -359,7 +370,7 @@ class HybridModel:
         for horizon in np.unique(horizons):
             if self.bounded(horizon):
                 some = horizons == horizon
-                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage))
+                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage, forecast.beginning))
         return like(forecast.score, bounds if np.isfinite(bounds).any() else None)
 
     def cell_bound(self, error_map: Any, horizon: float, coverage: float | None = None) -> np.ndarray:

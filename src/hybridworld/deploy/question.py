@@ -29,6 +29,7 @@ class Question:
     names: Sequence[str]
     states: np.ndarray  # (count, channels, *grid)
     params: np.ndarray  # (count, number of spec.params)
+    beginning: bool | None = None  # are these beginnings of trajectories? None: not known
 
 
 def from_split(
@@ -52,7 +53,7 @@ def from_split(
         states = environment.solve(states, frame, params)
     elif frame:
         *_, states = environment.trajectory(states, frame, params)  # on the finer grid throughout
-    return Question([f"{split} {number}" for number in range(seed, seed + count)], states, params)
+    return Question([f"{split} {number}" for number in range(seed, seed + count)], states, params, frame == 0)
 
 
 def from_file(path: Path, spec: StateSpec, frame: int | None, changes: Mapping[str, float] | None = None) -> Question:
