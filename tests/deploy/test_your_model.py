@@ -13,6 +13,7 @@ import pytest
 import hybridworld as hw
 from hybridworld.physics.registry import module_from_file
 from tests.app.commands import command, predict
+from tests.docs.blocks import blocks
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -20,7 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     """The complete file of the page."""
-    (code,) = re.findall(r'```python\n("""A model of Ball 3D.*?)```', (DOCS / "your-model.md").read_text(), flags=re.DOTALL)
+    (code,) = (block.text for block in blocks(DOCS / "your-model.md") if block.title == "my_model.py")
     path = tmp_path_factory.mktemp("page") / "my_model.py"
     path.write_text(code)
     return path
