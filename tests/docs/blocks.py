@@ -5,10 +5,10 @@ A block is run unless an HTML comment before it says otherwise:
     <!-- slow: REASON -->      it is run by `make test-slow` alone, with all other blocks of its page
     <!-- not run: REASON -->   it is never run
 
-Indented blocks and ```bash are run by bash, ```python in one namespace per page, a block with a title (```python title="mine.py") is
-a file that is written before anything is run, and ```text, ```json and their like are read by people alone. A page is run in an empty
-folder that has a copy of docs/examples. Nothing in a block is replaced, but for the words <this repository>. `hybridworld serve` is
-started where it stands, and runs until the next one or the end of the page.
+Indented blocks and ```bash are run by bash, ```python in one namespace per page. A block with a title, ```python title="a.py",
+is a file that is written before anything is run; ```text, ```json and their like are read by people alone. A page is run in an
+empty folder that has a copy of docs/examples. Nothing in a block is replaced, but for the words <this repository>.
+`hybridworld serve` is started where it stands, and runs until the next one or the end of the page.
 
 `python -m tests.docs.blocks` lists all marks.
 """

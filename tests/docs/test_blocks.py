@@ -112,11 +112,11 @@ def test_blocks_are_found_with_their_marks(tmp_path, text, expected):
 
 
 @pytest.mark.parametrize(
-    "parts", [("no language", "", "", ""), ("rust", "", "", ""), ("bash", "", "not run", ""), ("bash", "", "later", "it is late")]
+    ("language", "mark", "reason"),
+    [("no language", "", ""), ("rust", "", ""), ("bash", "not run", ""), ("bash", "later", "it is late")],
 )
-def test_a_block_that_is_neither_run_nor_marked_is_a_problem(parts):
-    language, title, mark, reason = parts
-    assert Block(ROOT / "docs" / "x.md", 1, language, title, "ls", mark, reason).problem
+def test_a_block_that_is_neither_run_nor_marked_is_a_problem(language, mark, reason):
+    assert Block(ROOT / "docs" / "x.md", 1, language, "", "ls", mark, reason).problem
     assert Block(ROOT / "README.md", 1, "bash", "", "ls", "not run", "why").problem
     assert not Block(ROOT / "docs" / "x.md", 1, "rust", "", "ls", "not run", "why").problem
 
