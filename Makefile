@@ -51,7 +51,7 @@ reproduce: setup ## every table and figure of the paper, tiny: minutes; see docs
 	$(RUN)/hybridworld reproduce all --scale smoke
 
 site: $(VENV)/.docs ## the documentation as a site: out/site/index.html; a dead link or a missing page is an error
-	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict
 
 wheel-check: setup ## build sdist and wheel, install the wheel into an empty environment and forecast there
 	rm -rf out/dist out/wheel
