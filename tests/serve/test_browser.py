@@ -101,6 +101,20 @@ def test_a_dragged_horizon_moves_the_panels(visit):
     assert pixels(page, "prediction") != before
 
 
+def test_the_horizon_is_dragged_with_a_pointer(visit):
+    page = visit()
+    box = page.locator("#horizon").bounding_box()
+    height = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.25 * box["width"], height)
+    page.mouse.down()
+    for share in (0.4, 0.6, 0.8):
+        page.mouse.move(box["x"] + share * box["width"], height)
+    page.mouse.up()
+    frames = int(page.input_value("#horizon-number"))
+    assert frames > 16
+    page.wait_for_selector(f"#panel-prediction[aria-label*='{frames} frames']")
+
+
 @pytest.mark.parametrize("name", ["gas", "waves", "ring", "swing", "ball3d"])
 def test_every_kind_of_state_has_its_five_panels(visit, name, known):
     page = visit()
