@@ -24,6 +24,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from markdown_it import MarkdownIt
 
@@ -128,15 +129,21 @@ class Shell:
                 assert done.returncode == 0, f"{block.where}\n{piece}\n{done.stdout[-4000:]}"
 
     def _start(self, command, block):
-        self._server = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=self._folder, env=self._environment, text=True, stdout=subprocess.PIPE
-        )
-        line = self._server.stdout.readline()
-        port = re.search(r":(\d+)/", line)
-        assert port, f"{block.where}\n{command}\nit did not start: {line}"
-        end = time.monotonic() + READY
+        """A server that runs on, from when it is ready to answer."""
+        with TemporaryFile("w+") as complaints:
+            server = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"],
+                cwd=self._folder, env=self._environment, text=True, stdout=subprocess.PIPE, stderr=complaints,
+            )  # fmt: skip
+            port = re.search(r":(\d+)/", server.stdout.readline())
+            if not port:
+                server.wait(READY)
+                server.stdout.close()
+                complaints.seek(0)
+                raise NoServer(f"{block.where}\n{command}\n{complaints.read()}")
+        self._server, end = server, time.monotonic() + READY
         while not is_ready(port[1]):
-            assert time.monotonic() < end and self._server.poll() is None, f"{block.where}\n{command}\nit is never ready"
+            assert time.monotonic() < end and server.poll() is None, f"{block.where}\n{command}\nit is never ready"
             time.sleep(0.1)
 
     def end_server(self):
@@ -147,6 +154,10 @@ class Shell:
             self._server.stdout.close()
             self._server = None
             assert told in (0, 130)
+
+
+class NoServer(AssertionError):
+    """A server did not start."""
 
 
 def is_ready(port):

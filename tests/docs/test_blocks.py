@@ -2,13 +2,12 @@
 
 import re
 import shlex
-import socket
 
 import pytest
 import typer.main
 
 from hybridworld.app.cli import app
-from tests.docs.blocks import PAGES, ROOT, SERVE, Block, blocks, run
+from tests.docs.blocks import PAGES, ROOT, Block, NoServer, blocks, run
 
 ALL = {page: blocks(page) for page in PAGES}
 EVERY = [block for found in ALL.values() for block in found]
@@ -48,12 +47,12 @@ def test_what_takes_long_on_a_page_works_too(page, tmp_path):
 
 
 def see(page, folder, slow):
-    chosen = asked(page, slow)
-    if any(SERVE.search(block.text) for block in chosen):
-        with socket.socket() as here:
-            if here.connect_ex(("127.0.0.1", 8000)) == 0:
-                pytest.skip("port 8000, at which this page has its server, belongs to another program")
-    run(chosen, ALL[page], folder)
+    try:
+        run(asked(page, slow), ALL[page], folder)
+    except NoServer as error:
+        if "Cannot listen" in str(error):
+            pytest.skip("the port at which this page has its server belongs to another program")
+        raise
 
 
 @pytest.mark.parametrize("block", [block for block in EVERY if block.language == "python"], ids=lambda block: block.where)
@@ -126,6 +125,12 @@ def test_a_command_that_fails_fails_its_page(tmp_path):
     run(found[:1], found, tmp_path / "good")
     with pytest.raises(AssertionError, match="false"):
         run(found, found, tmp_path / "bad")
+
+
+def test_a_server_that_does_not_start_fails_its_page(tmp_path):
+    wrong = Block(ROOT / "docs" / "x.md", 1, "", "", "hybridworld serve nobody --no-browser --port 0\n", "", "")
+    with pytest.raises(NoServer, match="nobody"):
+        run([wrong], [wrong], tmp_path)
 
 
 def test_what_does_not_exist_is_misspelt():
