@@ -15,6 +15,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="the package play
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium (apt-get install chromium)")
 
 PATIENCE = 300_000  # milliseconds: cores are shared
+playwright.expect.set_options(timeout=PATIENCE)
 SIZES = {"desktop": (1400, 900), "phone": (390, 844)}
 KNOWN = "#panel-map[aria-label*='mean']"
 TRUE = "#panel-error[aria-label*='mean']"
