@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import hybridworld as hw
-from hybridworld.app.models import load_model
+from hybridworld.app.loading import load_model
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
 from hybridworld.data.well_file import WellFile

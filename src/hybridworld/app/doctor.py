@@ -144,7 +144,7 @@ def solvers() -> Iterator[Finding]:
 
 def models() -> Iterator[Finding]:
     """Every model that ships is whole, bit by bit, and answers."""
-    from hybridworld.app.models import load_hybrid
+    from hybridworld.app.loading import load_hybrid
     from hybridworld.deploy.load import shipped
 
     def answer(name: str) -> str:

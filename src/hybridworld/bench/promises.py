@@ -41,6 +41,13 @@ class Promises:
     alarms: np.ndarray  # (draws, 2): the share of windows, horizons mixed, that raise the alarm
 
 
+def tested_horizons(trained: Sequence[int]) -> list[int]:
+    """The horizons at which promises are tested: those of the training, and some between them (3, 6, 12 ..., 40, 56)."""
+    low, high = min(trained), max(trained)
+    between = {h + h // 2 for h in trained if h > 1 and h + h // 2 < high}
+    return sorted({*trained, *between, *(h for h in (40, 56) if low <= h <= high)})
+
+
 def keep_promises(
     surrogate: Surrogate,
     environment: Environment,

@@ -72,7 +72,7 @@ class HybridModel:
         bundle: Bundle | None = None,
     ) -> None:
         self.surrogate, self.calibration, self._solve = surrogate.eval(), calibration, solve
-        self.system, self._bundle = system, bundle
+        self.system, self.bundle = system, bundle
         self.bound, self._cell_bound = bound, cell_bound  # of a score, and of the cells of an error map
         self.signal = signal or StepDoubling(surrogate, surrogate.std, surrogate.answered)
         self.longest = float(surrogate.horizons.max())
@@ -231,7 +231,7 @@ class HybridModel:
         seen = "sees state and parameters" if config.params and self.spec.params else "sees the state alone"
         yield f"of {self.spec.name}: {config.backbone}, {network:,} weights, {seen}, on {self.surrogate.mean.device}"
         yield f"horizons: {self._horizons_in_words()}, longer ones in chains"
-        provenance, validation = (self._bundle.provenance, self._bundle.validation) if self._bundle else ({}, {})
+        provenance, validation = (self.bundle.provenance, self.bundle.validation) if self.bundle else ({}, {})
         if "data" in provenance:
             yield f"trained on {provenance['data']}"
         share = share_of_no_change(validation)
@@ -341,9 +341,9 @@ class HybridModel:
 
     def save(self, path: str | Path) -> None:
         """Write the model with its calibrations to one file, from which `hw.load` makes it again."""
-        if self._bundle is None:
+        if self.bundle is None:
             raise InvalidInput("This model was put together by hand: one that was loaded or wrapped can be saved.")
-        save_bundle(Path(path), self._bundle)
+        save_bundle(Path(path), self.bundle)
 
     def error_bounds(self, forecast: Forecast, coverage: float | None = None) -> np.ndarray | None:
         """What the error of each answer does not exceed in a share `coverage` of cases; 0 where the solver answered.

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridworld.app.models import load_model
+from hybridworld.app.loading import load_model
 from hybridworld.app.progress import progress_bar
 from hybridworld.app.tables import Rows, publish_sections
-from hybridworld.bench.promises import WINDOWS, Promises, band, keep_promises
+from hybridworld.bench.promises import WINDOWS, Promises, band, keep_promises, tested_horizons
 from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
 from hybridworld.deploy.load import solver_of
 from hybridworld.errors import InvalidInput
@@ -28,13 +28,10 @@ def report_promises(
     if solver is None:
         raise InvalidInput(f"There is no solver for {spec.name}: name its system with --system.")
     count = trajectories or training.calibration
-    low, high = min(training.horizons), max(training.horizons)
-    between = {h + (h // 2) for h in training.horizons if h > 1 and h + h // 2 < high}  # 3, 6, 12 ...
-    tested = sorted({*training.horizons, *between, *(h for h in (40, 56) if low <= h <= high)})
     with progress_bar() as bar:
         task = bar.add_task("draws", total=draws)
         found = keep_promises(
-            bundle.surrogate, solver, training.horizons, tested, count, draws, q, coverage,
+            bundle.surrogate, solver, training.horizons, tested_horizons(training.horizons), count, draws, q, coverage,
             lambda done: bar.update(task, completed=done),
         )  # fmt: skip
     publish_sections(
