@@ -318,7 +318,7 @@ def server_process(*options):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         port = int(re.search(r":(\d+)/", process.stdout.readline())[1])
-        wait_until(lambda: send(port, "GET", "/v2/health/ready")[0] == 200)
+        wait_until(lambda: send(port, "GET", "/v2/health/ready")[0] == 200, 1200)
         yield process.pid, port
     finally:
         process.send_signal(signal.SIGTERM)
