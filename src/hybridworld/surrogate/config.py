@@ -29,7 +29,7 @@ class SurrogateConfig(Section):
     """The network."""
 
     backbone: str = Field(description="unet, leap, mlp, or path/to/file.py:Class")
-    width: int | None = Field(None, ge=1, description="features of the network (default: unet 48, leap 96, mlp 256)")
+    width: int | None = Field(None, ge=1, le=8192, description="features of the network (default: unet 48, leap 96, mlp 256)")
     patch: int | None = Field(
         None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
     )

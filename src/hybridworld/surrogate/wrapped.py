@@ -135,13 +135,19 @@ class Wrapped(Surrogate):
         if self.takes_arrays:
             given = [each.cpu().double().numpy() for each in given]
         answer = self.f(given[0], number(horizon), *given[1:])
-        found = torch.as_tensor(answer if isinstance(answer, Tensor) else np.asarray(answer)).to(states, copy=True)
-        if found.shape != states.shape:
+        found = answer if isinstance(answer, Tensor) else np.asarray(answer)
+        real = not found.is_complex() if isinstance(found, Tensor) else found.dtype.kind in "fiu"
+        if not real or found.shape != states.shape:
             raise CodeFailure(
-                f"The model answered states of shape {tuple(states.shape)} with an array of shape {tuple(found.shape)}: "
+                f"The model answered states of shape {tuple(states.shape)} with {answered(found)}: "
                 "it must return as many states of the same shape."
             )
-        return found
+        return torch.as_tensor(found).to(states, copy=True)
+
+
+def answered(found: Any) -> str:
+    """What a model returned, as a message names it."""
+    return f"{shown(found) if found.shape else repr(found.tolist())} of type {found.dtype}"
 
 
 def number(horizon: float) -> int | float:

@@ -10,7 +10,8 @@ from hybridworld.data.provenance import provenance
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.config import Config, configure
+from hybridworld.surrogate.backbones import GUIDED
+from hybridworld.surrogate.config import Config, configure, parse_wishes
 from hybridworld.surrogate.leap import default_patch
 from hybridworld.surrogate.train import Task
 from hybridworld.training.material import Material
@@ -88,7 +89,9 @@ def recipe_for(asked: Request) -> Recipe:
     spec = Dataset(asked.data).spec if asked.data else environment.spec  # type: ignore[union-attr]
     preset = asked.preset or (start.preset if start else None)
     if preset is None:
-        preset = "guided" if asked.minutes is not None and environment and can_be_guided(environment, spec) else "laptop"
+        network = parse_wishes(asked.wishes).get("surrogate", {}).get("backbone")
+        guided = asked.minutes is not None and environment and network in (None, *GUIDED) and can_be_guided(environment, spec)
+        preset = "guided" if guided else "laptop"
     return Recipe(environment, spec, preset, asked.wishes, start)
 
 

@@ -24,6 +24,7 @@ from hybridworld.data.provenance import DATASET, OWN, STREAM
 from hybridworld.data.room import size_in_words
 from hybridworld.data.stream import PAIRS, default_buffer
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import number
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_count
 from hybridworld.surrogate.budget import Costs, Division, divide, fitting, pace, samples_within, time_trajectories
@@ -43,6 +44,8 @@ FILLING = 0.15
 UNITS = 0.05
 """The share of a budget in which units are measured, where that takes trajectories of its own."""
 FEWEST_UNITS = 8
+MOST_MINUTES = 100_000
+"""Two months."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class Clock:
 
     minutes: float
     began: float
+
+    def __post_init__(self) -> None:
+        number("The number of minutes", self.minutes, 0, MOST_MINUTES)
 
     @property
     def budget(self) -> float:
