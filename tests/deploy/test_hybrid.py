@@ -1,5 +1,7 @@
 """A surrogate that asks the solver where it doubts itself."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridworld.data.evidence import Recorded
-from hybridworld.deploy import hybrid as module
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput, SolverFailure
+from hybridworld.surrogate import pieces
 from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibrate import calibrate
 from hybridworld.trust.calibration import Calibration
@@ -125,11 +127,11 @@ CASES = {environment: made(environment) for environment in (Oscillator(), Ring()
 def test_large_batches_go_in_pieces_and_come_back_whole(case, monkeypatch):
     _, model, states, params = case
     whole = model.predict(states, 4, params, q=0.5)
-    monkeypatch.setattr(module, "CELLS", 5 * int(np.prod(model.spec.grid)))
-    pieces = model.predict(states, 4, params, q=0.5)
-    np.testing.assert_array_equal(pieces.used_solver, whole.used_solver)
-    np.testing.assert_allclose(pieces.state, whole.state, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(pieces.error_map, whole.error_map, rtol=1e-3, atol=1e-5)
+    monkeypatch.setattr(pieces, "CELLS", 5 * int(np.prod(model.spec.grid)))
+    some = model.predict(states, 4, params, q=0.5)
+    np.testing.assert_array_equal(some.used_solver, whole.used_solver)
+    np.testing.assert_allclose(some.state, whole.state, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(some.error_map, whole.error_map, rtol=1e-3, atol=1e-5)
 
 
 def test_only_deferred_states_reach_the_solver_in_one_call_and_untouched():
@@ -179,9 +181,9 @@ def test_a_signal_that_fails_leaves_torch_as_it_was(case):
             assert torch.is_inference_mode_enabled()
             raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError) as kept:
+    with pytest.raises(ZeroDivisionError):
         HybridModel(model.surrogate, model.calibration, environment.solve, signal=Broken()).predict(states, 4, params)
-    assert kept is not None and not torch.is_inference_mode_enabled()
+    assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
 
 
 # A tolerance instead of a share.
@@ -198,6 +200,23 @@ def test_with_a_tolerance_the_solver_answers_what_no_bound_promises_and_nothing_
     np.testing.assert_array_equal(forecast.state[~solved], model.predict(states, 4, params, mode=1).state[~solved])
     assert forecast.threshold is None and (model.error_bounds(forecast, coverage) <= tolerance).all()
     assert model.delivers(4, tolerance, coverage).exceeding <= 1 - coverage
+
+
+@pytest.mark.parametrize("beginning", [None, True, False])
+def test_who_knows_where_a_state_stands_in_its_trajectory_gets_that_bound(case, beginning):
+    """Beginnings err ten times as much for their score here: unless it is said, a state may be one."""
+    environment, model, states, params = case
+    rng, begins = np.random.default_rng(0), np.arange(400) % 2 == 0
+    scores = np.repeat(rng.uniform(0.5, 1, 200), 2)
+    residuals = Residuals({4.0: scores}, {4.0: np.where(begins, 10, 1) * scores})
+    apart = HybridModel(model.surrogate, model.calibration, environment.solve, ErrorBound(residuals, beginning=begins))
+    forecast = apart.predict(states, 4, params, threshold=np.inf, beginning=beginning)
+    ratio = apart.error_bounds(forecast) / apart.error_bounds(replace(forecast, beginning=False))
+    np.testing.assert_allclose(ratio, 1 if beginning is False else 10, rtol=1e-6)
+    tolerance = float(np.median(apart.error_bounds(forecast)))
+    promised = apart.predict(states, 4, params, tolerance=tolerance, beginning=beginning)
+    np.testing.assert_array_equal(promised.used_solver, ~(apart.error_bounds(forecast) <= tolerance))
+    assert apart.delivers(4, 2.0, beginning=beginning).deferred == (0.0 if beginning is False else 1.0)
 
 
 @pytest.mark.parametrize("horizon", [9, 20])

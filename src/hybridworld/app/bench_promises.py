@@ -21,7 +21,7 @@ def report_promises(
     model: str, environment: Environment | None, trajectories: int | None, draws: int, q: float, coverage: float,
     as_json: bool, out: Path | None, backbone: str | None = None,
 ) -> None:  # fmt: skip
-    """Measure and publish."""
+    """Measure how well the promises of a model hold, and publish the tables."""
     bundle = load_model(model, backbone, environment)
     spec, training = bundle.surrogate.spec, bundle.config.training
     solver = solver_of(bundle, environment)
@@ -55,7 +55,7 @@ def content_of(found: Promises, q: float, coverage: float) -> dict:
 
 
 def sections_of(found: Promises, q: float, coverage: float) -> dict[str, Rows]:
-    """Heading -> table."""
+    """The tables by their headings."""
     deferred = "went to the solver"
     covered = f"had an error below their {coverage:.0%} bound"
     windows = WINDOWS * len(found.alarms)
@@ -66,19 +66,24 @@ def sections_of(found: Promises, q: float, coverage: float) -> dict[str, Rows]:
     rates = zip(STATES, found.alarms.mean(axis=0), strict=True)
     return {
         **section("Deferral", deferred, found.deferral, 1 - q, found),
-        **section("Coverage", covered, found.coverage, coverage, found),
+        **section("Coverage", covered, found.coverage, coverage, found, apart=True),
         alarms: [["states", "alarms"], *([name, f"{rate:.4f}"] for name, rate in rates)],
     }
 
 
-def section(name: str, what: str, values: np.ndarray, promised: float, found: Promises) -> dict[str, Rows]:
-    """The table of one promise, (draws, kinds of states, horizons), with the band in which it would lie."""
-    low, high = band(promised, found.trajectories, found.trajectories)
-    together = values.mean(axis=1)
-    inside = np.mean((together >= low) & (together <= high))
+def section(name: str, what: str, values: np.ndarray, promised: float, found: Promises, apart: bool = False) -> dict[str, Rows]:
+    """The table of one promise, (draws, kinds of states, horizons), with the band in which it would lie.
+
+    `apart`: each kind of states is promised this share, from half of the trajectories; otherwise, both together.
+    """
+    count = found.trajectories // 2 if apart else found.trajectories
+    low, high = band(promised, count, count)
+    judged = values if apart else values.mean(axis=1)
+    inside = np.mean((judged >= low) & (judged <= high))
     text = (
-        f"Share of the answers that {what}; promised are {promised:.0%}. With so many trajectories {low:.1%} to {high:.1%} "
-        f"are to be expected in 95 % of cells (draws x horizons, both kinds of states together): {inside:.0%} lie there."
+        f"Share of the answers that {what}; promised are {promised:.0%}{' of either kind of states' if apart else ''}. With "
+        f"{count:,} trajectories {low:.1%} to {high:.1%} are to be expected in 95 % of cells (draws x horizons, both kinds of "
+        f"states {'apart' if apart else 'together'}): {inside:.0%} lie there."
     )
     rows = [
         [f"{states}, {end}", *(f"{100 * value:.1f} %" for value in pick(values[:, kind], axis=0))]

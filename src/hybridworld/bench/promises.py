@@ -35,7 +35,7 @@ class Promises:
 
     horizons: tuple[int, ...]
     trajectories: int
-    """That calibrate, and as many that test."""
+    """The number of trajectories that calibrate, and of those that test."""
     deferral: np.ndarray  # (draws, 2, horizons)
     coverage: np.ndarray  # (draws, 2, horizons), of the error bounds
     alarms: np.ndarray  # (draws, 2): the share of windows, horizons mixed, that raise the alarm
@@ -79,7 +79,9 @@ def keep_promises(
             rows = [judged.at(h) for h in tested]
             rows = [row.of((np.arange(len(row.scores)) % 2 == 0) == first_frame) for row in rows]
             deferred = [flagged(row.scores, calibration.threshold(h, q)).mean() for h, row in zip(tested, rows, strict=True)]
-            covered = [(row.errors <= bound(row.scores, h, coverage)).mean() for h, row in zip(tested, rows, strict=True)]
+            covered = [
+                (row.errors <= bound(row.scores, h, coverage, first_frame)).mean() for h, row in zip(tested, rows, strict=True)
+            ]
             scores = {h: row.scores for h, row in zip(tested, rows, strict=True)}
             parts.append((deferred, covered, alarm_rate(calibration, scores, WINDOWS, draw)))
         found.append(tuple(np.array(each) for each in zip(*parts, strict=True)))

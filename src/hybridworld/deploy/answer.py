@@ -18,7 +18,7 @@ from hybridworld.physics.environment import Sample
 
 @dataclass(frozen=True)
 class Request:
-    """How to answer."""
+    """How a question shall be answered."""
 
     horizon: float
     mode: int
@@ -30,7 +30,7 @@ class Request:
 
     @property
     def options(self) -> dict[str, Any]:
-        """As `HybridModel.predict` takes them."""
+        """The options by the names under which `HybridModel.predict` takes them."""
         return {name: getattr(self, name) for name in ("mode", "q", "tolerance", "coverage", "error_map")}
 
 
@@ -58,9 +58,9 @@ def warm_up(model: HybridModel, question: Question, request: Request) -> None:
 
 
 def ask(model: HybridModel, question: Question, request: Request) -> Answer:
-    """The forecast, and what it takes to judge it."""
+    """The forecast with its error bounds, and with a check also the truth and the true errors."""
     inputs = (question.states, request.horizon, question.params)
-    forecast = model.predict(*inputs, **request.options)
+    forecast = model.predict(*inputs, **request.options, beginning=question.beginning)
     alone = forecast.state if request.mode == 1 else model.predict(*inputs, mode=1).state
     answer = Answer(forecast, alone)
     answer = replace(answer, error_bounds=model.error_bounds(forecast, request.coverage))
@@ -91,7 +91,8 @@ def describe(name: str, model: HybridModel, question: Question, answer: Answer, 
         gate = {"threshold": finite(forecast.threshold), "deferred": deferred, "coverage": request.coverage}
         if request.coverage is None and model.bound:
             gate["coverage"] = model.bound.default
-        gate |= {"q": KEEP if request.q is None else request.q} if request.tolerance is None else promised(model, request)
+        by_share = {"q": KEEP if request.q is None else request.q}
+        gate |= by_share if request.tolerance is None else promised(model, request, question.beginning)
         gate |= {"signal": model.signal.name, "calibrated_by": model.calibration.size if model.calibration else 0}
         gate["links"] = [
             {"horizon": link.horizon, "threshold": finite(link.threshold), "deferred": int(link.used_solver.sum())}
@@ -113,21 +114,21 @@ def describe(name: str, model: HybridModel, question: Question, answer: Answer, 
     }
 
 
-def promised(model: HybridModel, request: Request) -> dict[str, Any]:
+def promised(model: HybridModel, request: Request, beginning: bool | None) -> dict[str, Any]:
     """The tolerance, and what the validation data say about it; None where there is no bound."""
     assert request.tolerance is not None
-    found = model.delivers(request.horizon, request.tolerance, request.coverage)
+    found = model.delivers(request.horizon, request.tolerance, request.coverage, beginning)
     shares = {} if found is None else {name: None if np.isnan(value) else value for name, value in asdict(found).items()}
     return {"tolerance": request.tolerance, "validation": shares or None}
 
 
 def finite(value: float | None) -> float | None:
-    """The value if it is a finite number."""
+    """The value where it is a finite number, else None."""
     return value if value is not None and np.isfinite(value) else None
 
 
 def write_forecasts(path: Path, model: HybridModel, question: Question, answer: Answer, told: dict[str, Any]) -> None:
-    """Start and forecast as the two frames of trajectories in The Well's layout; all else in the group `forecast`."""
+    """Write start and forecast as two frames of trajectories in The Well's layout; all else is in the group `forecast`."""
     forecast, spec, version = answer.forecast, model.spec, model.system.version if model.system else "none"
     leap = replace(spec, frame_step=spec.frame_step * told["horizon"], frames=2)
     rows = zip(question.names, question.states, question.params, strict=True)

@@ -22,10 +22,11 @@ from torch import Tensor
 from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, joined, like, merged
 from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.arguments import as_array, as_number, checked_params, checked_states, number, shown, whole
-from hybridworld.physics.environment import Environment
+from hybridworld.physics.environment import Environment, Solve
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.horizons import chain_of, composed, listed
+from hybridworld.surrogate.pieces import row_slices
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import COVERAGE, ErrorBound
 from hybridworld.trust.calibration import Calibration, check_keep_fraction, flagged
@@ -35,21 +36,16 @@ from hybridworld.trust.tolerance import Delivered, check_tolerance, expected
 
 KEEP = 0.75
 """The keep fraction q where none is given."""
-CELLS = 2**17
-"""Values per channel in one forward pass, about."""
-
-Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
-"""Environment.solve, here or on a cluster."""
 
 
 Threshold = float | Callable[[float], float]
 """Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
 
 
-Judge = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
-"""Scores -> who is deferred, and the threshold if that decided."""
-Rule = Callable[[float], Judge]
-"""Horizon -> how answers are judged there."""
+Deferral = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
+"""Scores -> which answers are deferred, and the threshold if that decided."""
+Rule = Callable[[float], Deferral]
+"""Horizon -> what is deferred there."""
 
 
 class HybridModel:
@@ -89,7 +85,7 @@ class HybridModel:
 
     @property
     def can_solve(self) -> bool:
-        """Is there a solver to ask?"""
+        """Whether there is a solver to ask."""
         return self._solve is not None
 
     def __repr__(self) -> str:
@@ -106,6 +102,7 @@ class HybridModel:
         tolerance: float | None = None,
         coverage: float | None = None,
         error_map: bool = False,
+        beginning: bool | None = None,
     ) -> Forecast:
         """The state `horizon` frames later, for one state or a batch, which may have one horizon per state.
 
@@ -115,13 +112,14 @@ class HybridModel:
         In mode 2 the solver answers what is above the threshold that q stands for (0.75 unless said), or above `threshold`.
         With a `tolerance` instead (in deviations, mean over cells) it answers what is not bounded by it: of all answers at most
         a share 1 - coverage (0.1 unless said) then exceeds it, on data like the validation data. `error_map` asks for the map
-        in mode 1 as well.
+        in mode 1 as well. `beginning` says whether the states are beginnings of trajectories, as the system draws them, or
+        later frames; error bounds are tighter for whoever knows.
 
         A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """
         if self.system is not None:
             self.system.checked(state)
-        return self.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map)
+        return self.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map, beginning)
 
     def onward(
         self,
@@ -134,8 +132,9 @@ class HybridModel:
         tolerance: float | None = None,
         coverage: float | None = None,
         error_map: bool = False,
+        beginning: bool | None = None,
     ) -> Forecast:
-        """As `predict`, from the answer of a surrogate: whether such a state can exist is not asked before a solver is."""
+        """What `predict` returns, from the answer of a surrogate: only a solver asks whether such a state can exist."""
         if as_number(mode) not in (1, 2):
             raise InvalidInput(
                 f"The mode is {shown(mode)}: choose 1 (the surrogate alone) or 2 (with the solver where needed)."
@@ -147,7 +146,7 @@ class HybridModel:
         blind = params is None and mode == 1 and not self.surrogate.config.params  # nobody looks at them
         rows = np.zeros((len(states), len(self.spec.params))) if blind else checked_params(self.spec, params, len(states))
         solve = self._solver(horizons) if mode == 2 else None  # before any work
-        rule = self._rule(mode, q, threshold, tolerance, coverage)
+        rule = self._rule(mode, q, threshold, tolerance, coverage, beginning)
         asked = (rule, solve, error_map or mode == 2, tolerance is not None)
         if isinstance(horizons, float):
             forecast = self._chain(states, horizons, rows, *asked)
@@ -158,7 +157,7 @@ class HybridModel:
         if lost:
             note = f"{lost} of {len(states)} answers are not finite: the surrogate has none to give."
             forecast = replace(forecast, notes=(*forecast.notes, note))
-        forecast = replace(forecast, start=states, params=None if blind else rows, model=self)
+        forecast = replace(forecast, start=states, params=None if blind else rows, beginning=beginning, model=self)
         return (first_of(forecast) if single else forecast).like(state)
 
     def _chain(
@@ -171,7 +170,7 @@ class HybridModel:
         mapped: bool,
         promised: bool,
     ) -> Forecast:
-        """As many links as the horizon takes, each from the answer before it; what shall be promised and cannot, is solved."""
+        """The forecast of a chain: each link begins at the answer before it; what shall be promised and cannot, is solved."""
         if solve is not None and promised and not self.bounded(horizon):
             return self._solver_alone(states, horizon, params, solve)
         spans = chain_of(horizon, self.longest, self.judged if mapped else self.surrogate.answered)
@@ -269,7 +268,7 @@ class HybridModel:
         return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds, horizon=horizon)
 
     def _mapped(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
-        """The surrogate alone, with its error map."""
+        """The forecast of the surrogate alone, with its error map."""
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate and error map"), torch.inference_mode():
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
@@ -288,7 +287,7 @@ class HybridModel:
         return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
 
     def _solver_alone(self, states: np.ndarray, horizon: float, params: np.ndarray, solve: Solve) -> Forecast:
-        """What nothing can be promised about."""
+        """The forecast of the solver alone, for answers about which nothing can be promised."""
         seconds: dict[str, float] = {}
         with timed(seconds, "solver"):
             answer = solve(states, int(horizon), params)
@@ -296,16 +295,22 @@ class HybridModel:
         return Forecast(answer, np.ones(len(states), bool), seconds=seconds, horizon=horizon, notes=(note,))
 
     def _rule(
-        self, mode: int, q: float | None, threshold: Threshold | None, tolerance: float | None, coverage: float | None
+        self,
+        mode: int,
+        q: float | None,
+        threshold: Threshold | None,
+        tolerance: float | None,
+        coverage: float | None,
+        beginning: bool | None,
     ) -> Rule:
-        """Who is deferred, after a look at whether the wishes go together."""
+        """The rule that says which answers are deferred; wishes that exclude each other are refused."""
         keep = KEEP if q is None else q
         check_keep_fraction(keep)
         if threshold is not None and not callable(threshold):
             number("The threshold", threshold)
         if tolerance is None:
 
-            def by_score(horizon: float) -> Judge:
+            def by_score(horizon: float) -> Deferral:
                 limit = self.threshold(horizon, keep) if threshold is None else threshold
                 limit = limit(horizon) if callable(limit) else limit
                 return lambda score: (flagged(score, limit), limit)
@@ -318,18 +323,20 @@ class HybridModel:
         check_tolerance(tolerance)
         bound, share = self._known_bound(), COVERAGE if coverage is None else coverage
         bound.check(share)
-        return lambda horizon: lambda score: (flagged(bound(score, horizon, share), tolerance), None)
+        return lambda horizon: lambda score: (flagged(bound(score, horizon, share, beginning), tolerance), None)
 
     def bounded(self, horizon: float) -> bool:
         """Does one forecast answer that horizon, with an error bound?"""
         judged = self.judged is None or horizon in self.judged
         return judged and horizon <= self.longest and self._known_bound().covers(horizon)
 
-    def delivers(self, horizon: float, tolerance: float, coverage: float | None = None) -> Delivered | None:
+    def delivers(
+        self, horizon: float, tolerance: float, coverage: float | None = None, beginning: bool | None = None
+    ) -> Delivered | None:
         """What that tolerance costs and delivers on the validation data; None where there is no bound for the horizon."""
         check_tolerance(tolerance)
         share = COVERAGE if coverage is None else coverage
-        return expected(self._known_bound(), horizon, tolerance, share) if self.bounded(horizon) else None
+        return expected(self._known_bound(), horizon, tolerance, share, beginning) if self.bounded(horizon) else None
 
     def _known_bound(self) -> ErrorBound:
         if self.bound is None:
@@ -359,7 +366,7 @@ class HybridModel:
         for horizon in np.unique(horizons):
             if self.bounded(horizon):
                 some = horizons == horizon
-                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage))
+                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage, forecast.beginning))
         return like(forecast.score, bounds if np.isfinite(bounds).any() else None)
 
     def cell_bound(self, error_map: Any, horizon: float, coverage: float | None = None) -> np.ndarray:
@@ -402,7 +409,7 @@ class HybridModel:
         return like(predictions, (estimate.score[0] if single else estimate.score).numpy())
 
     def _true(self, predictions: Any, truth: Any) -> tuple[Estimate, bool]:
-        """Of one state or of many, and whether it was one."""
+        """The estimate whose map is the true distance of each answer, and whether one state was given."""
         names = {"predictions": predictions, "truth": truth}
         a, b = (as_array(f"{self.spec.name}: the {name}", values) for name, values in names.items())
         shape = self.spec.shape
@@ -427,11 +434,9 @@ class HybridModel:
         return self._solve
 
     def _pieces(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Few enough rows at a time, as tensors."""
-        size = max(1, CELLS // int(np.prod(self.spec.grid, dtype=int)))
+        """States, horizons and params as tensors, a few rows at a time."""
         device = self.surrogate.mean.device
-        for start in range(0, len(states), size):
-            rows = slice(start, start + size)
+        for rows in row_slices(self.spec, len(states)):
             now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (states, params))
             yield now, torch.full((len(now),), float(horizon), device=device), given
 

@@ -29,6 +29,7 @@ class Question:
     names: Sequence[str]
     states: np.ndarray  # (count, channels, *grid)
     params: np.ndarray  # (count, number of spec.params)
+    beginning: bool | None = None  # are these beginnings of trajectories? None: not known
 
 
 def from_split(
@@ -45,14 +46,13 @@ def from_split(
     if frame > WAIT:
         raise InvalidInput(f"The frame is {frame:,}: at most {WAIT:,} frames are solved before a forecast.")
     check_memory(COPIES * 8.0 * count * np.prod(model.spec.shape), f"{count:,} forecasts", "ask for fewer with --count")
-    samples = [environment.initial(split, number) for number in range(seed, seed + count)]
-    states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
+    states, params = environment.initials(split, range(seed, seed + count))
     params = with_params(model.spec, params, changes or {})
     if frame and environment.semigroup:
         states = environment.solve(states, frame, params)
     elif frame:
         *_, states = environment.trajectory(states, frame, params)  # on the finer grid throughout
-    return Question([f"{split} {number}" for number in range(seed, seed + count)], states, params)
+    return Question([f"{split} {number}" for number in range(seed, seed + count)], states, params, frame == 0)
 
 
 def from_file(path: Path, spec: StateSpec, frame: int | None, changes: Mapping[str, float] | None = None) -> Question:
