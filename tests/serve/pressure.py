@@ -402,10 +402,10 @@ def fuzz_table(known, size):
         good = load(port, known_requests(known.find("ball3d"), 32), 4, 5)
         assert not good.wrong and set(good.statuses) == {200}, good
     text = (
-        f"{size.malformed:,} requests in {report.seconds:.0f} s, from 8 clients: broken in their JSON, their bytes or their headers, or "
-        "random bytes altogether; some are broken in ways that leave them valid (200). The server hangs up on what is no "
-        f"HTTP, and clients on what announces more than it sends. Memory: {before:.0f} MB after a tenth as many others, {after:.0f} MB "
-        f"after these. Afterwards {good.statuses[200]} good requests were answered rightly."
+        f"{size.malformed:,} requests in {report.seconds:.0f} s, from 8 clients: broken in their JSON, their bytes or their "
+        "headers, or random bytes altogether; some are broken in ways that leave them valid (200). The server hangs up on what "
+        f"is no HTTP, and clients on what announces more than it sends. Memory: {before:.0f} MB after a tenth as many others, "
+        f"{after:.0f} MB after these. Afterwards {good.statuses[200]} good requests were answered rightly."
     )
     statuses = sorted(report.statuses.items(), key=lambda item: str(item[0]))
     return f"Malformed requests\n{text}", [[str(status) for status, _ in statuses], [f"{count:,}" for _, count in statuses]]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hybridworld.serve.limits import Limits
-from tests.serve.asking import send
 from tests.serve import pressure
+from tests.serve.asking import send
 from tests.serve.pressure import fuzz, kill_workers, known_requests, load, memory
 from tests.serve.served import running
 
