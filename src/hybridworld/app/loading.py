@@ -32,7 +32,7 @@ def load_hybrid(
     signal: str | None = None,
     device: str | None = None,
 ) -> HybridModel:
-    """The same, ready to answer."""
+    """The model of that name or file as a `HybridModel`, ready to answer."""
     hybrid = load(model, environment, backbone, dask, signal, device)
     torch.set_num_threads(threads_for(hybrid.spec))
     return hybrid
