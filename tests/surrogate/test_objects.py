@@ -12,7 +12,7 @@ from hybridworld.data.format_check import format_faults
 from hybridworld.data.pairs import Pairs
 from hybridworld.data.stream import Stream
 from hybridworld.data.well_file import WellFile
-from hybridworld.figures.forecasts import Proof, proof_page
+from hybridworld.figures.forecasts import ForecastRow, page_of_forecasts
 from hybridworld.figures.scenes import bodies_of
 from hybridworld.figures.trajectories import animate_trajectory, picture, trajectory_page
 from hybridworld.physics.symmetry import Symmetry
@@ -108,7 +108,7 @@ def test_pictures_of_objects(tmp_path):
     assert (bodies.round == (np.round(states[0][KIND]) != 1)).all()
     assert len(trajectory_page(ENV.spec, states, "title").axes) == 8
     errors = np.linspace(0, 1, 4)
-    assert proof_page(ENV.spec, [Proof("", states[0], states[4], errors, states[3], errors)], "title").axes
+    assert page_of_forecasts(ENV.spec, [ForecastRow("", states[0], states[4], errors, states[3], errors)], "title").axes
     animate_trajectory(ENV.spec, states, "title", tmp_path / "film.gif", mark=np.zeros(3))
     assert (tmp_path / "film.gif").read_bytes()[:3] == b"GIF"
     assert picture(ENV.spec, states[0], "title").shape[2] == 3
