@@ -44,9 +44,8 @@ for horizon in (1, 2, 4, 8, 16, 32, 64):
     answers = now, ballistic.solve(now, horizon, params), model.onward(now, horizon, params, mode=1).state
     print(f"| {horizon} | " + " | ".join(f"{millimetres(each, whole[:, :, 8 + horizon]):.2f}" for each in answers) + " |")
 
-print(
-    "\n| h | MuJoCo, one | surrogate, one | with map | MuJoCo, of 64 | surrogate, of 64 |\n| --- | --- | --- | --- | --- | --- |"
-)
+print("\n| h | MuJoCo, one | surrogate, one | with map | MuJoCo, of 64 | surrogate, of 64 |")
+print("| --- | --- | --- | --- | --- | --- |")
 with hw.thread_limit(1):
     for horizon in (16, 64):
         asked = [(now[:count], horizon, params[:count]) for count in (1, 64)]
