@@ -78,6 +78,14 @@ ResolvedOption = Annotated[
     typer.Option("--resolved", metavar="K", min=1, help="Reference on a grid K times finer, averaged to the cells."),
 ]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 ... (default: a GPU where there is one).")]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        envvar="HYBRIDWORLD_ENGINE",
+        help="Who runs the network on a CPU: eager, openvino ... (auto: the fastest that agrees here, looked for once).",
+        autocompletion=completion.engines,
+    ),
+]
 ParamOption = Annotated[
     list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter (may be given several times).")
 ]
@@ -309,6 +317,7 @@ def predict(
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
     device: DeviceOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -316,7 +325,8 @@ def predict(
     from hybridworld.app.models import load_hybrid
     from hybridworld.app.prediction import Request, from_file, from_split, predict_to_files, show
 
-    hybrid, changes = load_hybrid(model, own_system(system_option), backbone, dask, signal, device), parse_params(param)
+    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine)
+    changes = parse_params(param)
     if input:
         question = from_file(input, hybrid.spec, frame, changes)
     else:
@@ -352,6 +362,7 @@ def serve(
     timeout: Annotated[float, typer.Option(min=1, help="Seconds until a request is given up with 504.")] = 60,
     solver_seconds: Annotated[float, typer.Option(min=0, help="Solver time per request.")] = 30,
     client_seconds: Annotated[float, typer.Option(min=1, help="Solver time per client and minute.")] = 60,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: Annotated[
         list[str] | None, typer.Option("--system", help="A system of your own: file.py:Class (may be given several times).")
@@ -363,7 +374,7 @@ def serve(
 
     limits = Limits(queue=queue, seconds=timeout, solver_seconds=solver_seconds, client_seconds=client_seconds)
     own, browser = system_option or [], not no_browser
-    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser):
+    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser, engine):
         raise typer.Exit(130)
 
 
@@ -580,6 +591,7 @@ def bench_trust(
     q: KeepOption = 0.75,
     coverage: CoverageOption = 0.9,
     signal: SignalOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
@@ -589,7 +601,7 @@ def bench_trust(
     from hybridworld.app.trust_report import report_trust
 
     environment = own_system(system_option)
-    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone)
+    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone, engine)
 
 
 @bench.command("promises")
@@ -648,6 +660,7 @@ def bench_worth(
     split: SplitOption = "test",
     resolved: ResolvedOption = 1,
     signal: SignalOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: SystemOption = None,
     json: JsonOption = False,
@@ -659,7 +672,26 @@ def bench_worth(
 
     environment, name = chosen_system(system, system_option, resolved), system or system_option
     chosen = model or (name if name in shipped() else None)
-    report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal)
+    report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal, engine)
+
+
+@bench.command("engines", epilog="For example: hybridworld bench engines euler2d --out docs/benchmarks/engines-euler2d.md")
+def bench_engines(
+    model: ModelArgument,
+    horizon: Annotated[float | None, typer.Option(help="Frames ahead (default: the longest trained horizon).")] = None,
+    rounds: Annotated[int, typer.Option(min=3, help="Each time is the least of so many.")] = 20,
+    quick: Annotated[bool, typer.Option("--quick", help="Only engines that are ready in seconds, so not `compiled`.")] = False,
+    signal: SignalOption = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+    json: JsonOption = False,
+    out: MarkdownOption = None,
+) -> None:
+    """Try every installed engine on a model, in one run; the fastest that agrees with eager torch is remembered."""
+    from hybridworld.app.engine_report import report_engines
+
+    environment = own_system(system_option)
+    report_engines(model, environment, horizon, rounds, quick, signal, backbone, as_json=json, out=out)
 
 
 if __name__ == "__main__":

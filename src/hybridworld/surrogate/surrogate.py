@@ -10,8 +10,9 @@ A guided surrogate corrects a coarse run of the system's own solver instead (`gu
 the ranges that their fields allow: the answer is a state that can exist.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.backbones import BACKBONES, Backbone, find_backbone
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
+from hybridworld.surrogate.engines.engine import Running
 from hybridworld.surrogate.guide import Guide
 from hybridworld.surrogate.guided import GuidedLeap
 from hybridworld.surrogate.leap import averaged, default_patch
@@ -33,6 +35,8 @@ from hybridworld.surrogate.normalisation import Normalisation, amplitude
 from hybridworld.surrogate.variables import gas_state, gas_variables
 
 CONDITION = 64
+
+_watched: ContextVar[bool] = ContextVar("watched", default=False)  # see Surrogate.eager
 
 
 class Surrogate(nn.Module):
@@ -64,7 +68,7 @@ class Surrogate(nn.Module):
         if config.backbone == "leap":
             options["patch"] = config.patch or default_patch(spec.grid)
         self.guide: Guide | None = None
-        self.engine: Callable[..., Tensor] | None = None
+        self.engine: Running | None = None
         """What answers instead of the network where no gradient is wanted: called with `inputs`; a copy of the weights."""
         if config.guide:
             make, options["factor"] = GuidedLeap, config.guide_factor or options["patch"]
@@ -121,7 +125,9 @@ class Surrogate(nn.Module):
         if self.config.guide and then is None:
             then = self.ask_guide(states, horizons, params)
         given = self.inputs(states, horizons, params, then)
-        return self.answer(**given) if self.engine is None or torch.is_grad_enabled() else self.engine(*given.values())
+        if self.engine is None or torch.is_grad_enabled() or _watched.get():
+            return self.answer(**given)
+        return self.engine(*given.values())
 
     def inputs(self, states: Tensor, horizons: Tensor, params: Tensor | None, then: Tensor | None) -> dict[str, Tensor]:
         """What `answer` takes, by name: parameters and guide only where the network sees them."""
@@ -145,12 +151,16 @@ class Surrogate(nn.Module):
 
     @contextmanager
     def eager(self) -> Iterator[None]:
-        """Inside, the network itself answers: for whoever watches its layers."""
-        engine, self.engine = self.engine, None
+        """Inside, in this thread, the network itself answers: for whoever watches its layers."""
+        before = _watched.set(True)
         try:
             yield
         finally:
-            self.engine = engine
+            _watched.reset(before)
+
+    def __getstate__(self) -> Any:
+        """A copy has no engine, which belongs to this process."""
+        return {**self.__dict__, "engine": None}
 
     def normalise(self, states: Tensor) -> Tensor:
         """Physical units -> z."""
