@@ -25,7 +25,9 @@ def test_all_is_well_here_and_every_model_is_looked_at():
     result = CliRunner().invoke(app, ["doctor", "--json"])
     found = {each["what"]: each for each in json.loads(result.stdout)}
     assert result.exit_code == 0, result.stdout
-    assert {"hybridworld", "torch", "threads", "gpu", "disk", "solver euler2d", "model ball3d", "engine eager-bf16"} <= set(found)
+    assert {"hybridworld", "torch", "threads", "gpu", "disk", "solver euler2d", "model ball3d", "engine eager-bf16"} <= set(
+        found
+    )
     assert found["model ball3d"]["told"].startswith("whole; 64 frames ahead")
     assert found["model ball3d"]["told"].endswith("engine eager")
 

@@ -184,7 +184,7 @@ def test_a_cache_that_cannot_be_written_leaves_eager_torch(file, monkeypatch, tm
     (tmp_path / "taken").write_text("a file")
     monkeypatch.setenv("HYBRIDWORLD_CACHE", str(tmp_path / "taken"))
     model = load(file)
-    with pytest.warns(engines.NoEngine, match="cannot be remembered"):
+    with pytest.warns(engines.NoEngine, match="cannot be tried or remembered"):
         set_engine(model, "auto", lambda sentence: None)
     assert model.engine == "eager"
 

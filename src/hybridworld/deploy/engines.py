@@ -8,7 +8,6 @@ data at the horizon where that is smallest. The fastest that agrees answers, for
 Where none is faster, and wherever anything fails, that is eager torch.
 """
 
-import hashlib
 import inspect
 import json
 import os
@@ -29,8 +28,9 @@ import hybridworld
 from hybridworld.data.atomic import write_atomically
 from hybridworld.data.provenance import cpu
 from hybridworld.deploy.hybrid import CELLS, HybridModel
-from hybridworld.errors import InvalidInput, raised
+from hybridworld.errors import HybridWorldError, InvalidInput, raised
 from hybridworld.physics.spec_text import spec_to_text
+from hybridworld.surrogate.bundle import digest
 from hybridworld.surrogate.engines.engine import Run, Running, exported
 from hybridworld.surrogate.engines.registry import AUTO, EAGER, ENGINES, find_engine, installed
 from hybridworld.surrogate.engines.trial import Trial, take_turns, try_engines
@@ -69,11 +69,6 @@ class Verdict:
     """Root mean square of the difference, in deviations: the largest over states."""
     scores: float | None = None
     """The largest difference of a score."""
-
-    def __str__(self) -> str:
-        if self.failure:
-            return f"{self.engine}: {self.failure}"
-        return f"{self.engine}: {self.one:.2f} times as fast as eager torch on one state, {self.many:.2f} times in batches"
 
 
 @dataclass(frozen=True)
@@ -132,8 +127,10 @@ def set_engine(model: HybridModel, wish: str | None = None, look: Callable[[str]
             look(f"looking for the fastest engine for {model.spec.name} on this machine, once (--engine eager: not now)")
             memory = judge_engines(model, installed(quick=True))
             look(in_words(memory))
-    except OSError as error:
-        warnings.warn(f"Engines cannot be remembered ({error}): eager torch answers.", NoEngine, stacklevel=2)
+    except (OSError, HybridWorldError) as error:
+        if wish != AUTO:
+            raise
+        warnings.warn(f"Engines cannot be tried or remembered ({error}): eager torch answers.", NoEngine, stacklevel=2)
         return
     if wish != AUTO and memory.verdicts[wish].failure:
         raise InvalidInput(f"The engine {wish} cannot answer for this model here: it {memory.verdicts[wish].failure}.")
@@ -144,10 +141,15 @@ def set_engine(model: HybridModel, wish: str | None = None, look: Callable[[str]
 def in_words(memory: Memory) -> str:
     """The choice in a sentence."""
     one, many = memory.best("one"), memory.best("many")
-    failed = "; ".join(str(each) for each in memory.verdicts.values() if each.failure)
-    chosen = f"{named(one, many)} answers" if {one, many} != {EAGER} else "eager torch answers: no engine is faster"
-    gains = [f"{memory.verdicts[name]}" for name in dict.fromkeys((one, many)) if name != EAGER]
-    return ". ".join(part for part in (chosen, *gains, f"Not used: {failed}" if failed else "") if part)
+    chosen = "eager torch answers, as no engine is faster"
+    if {one, many} != {EAGER}:
+        gains = [
+            1.0 if name == EAGER else getattr(memory.verdicts[name], rows) for name, rows in ((one, "one"), (many, "many"))
+        ]
+        times = "{:.2g} times as fast as eager torch on one state and {:.2g} times in batches".format(*gains)
+        chosen = f"{named(one, many)} answers, {times}"
+    failed = "; ".join(f"{each.engine} {each.failure}" for each in memory.verdicts.values() if each.failure)
+    return f"{chosen}. Not used: {failed}" if failed else chosen
 
 
 def named(one: str, many: str) -> str:
@@ -260,6 +262,7 @@ def questions(model: HybridModel) -> list[tuple[Tensor, Tensor, Tensor]]:
     ladder = sorted(model.trained, reverse=True)
     rungs = ladder[:: max(1, len(ladder) // count)]
     horizons = torch.tensor([float(rungs[row % len(rungs)]) for row in range(count)])
+    horizons[-1] = ladder[-1]
     with torch.no_grad(), surrogate.eager():
         states[1::2] = surrogate(states[1::2], float(ladder[0]), params[1::2])
     return [(states[:1].clone(), horizons[:1].clone(), params[:1].clone()), (states, horizons, params)]
@@ -316,14 +319,10 @@ def key_of(surrogate: Surrogate) -> str:
         instructions(),
         *(f"{name} {version_of(name)}" for name in PACKAGES),
         str(threads_for(surrogate.spec)),
+        *(path.read_text() for path in code_of(surrogate)),
     ]
-    total = hashlib.sha256("\n".join(text).encode())
-    for path in code_of(surrogate):
-        total.update(path.read_bytes())
-    for name, values in sorted(surrogate.state_dict().items()):
-        total.update(name.encode())
-        total.update(values.cpu().contiguous().numpy().tobytes())
-    return f"{surrogate.spec.name}-{total.hexdigest()[:24]}"
+    tensors = {name: values.cpu() for name, values in surrogate.state_dict().items() if isinstance(values, Tensor)}
+    return f"{surrogate.spec.name}-{digest(chr(10).join(text), tensors)[:24]}"
 
 
 def code_of(surrogate: Surrogate) -> list[Path]:

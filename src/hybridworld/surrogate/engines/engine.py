@@ -1,5 +1,6 @@
 """What an engine is: it writes a network in its own form into a folder, once, and opens that to answer."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -67,7 +68,7 @@ def exported(surrogate: Any, inputs: Mapping[str, Tensor]) -> Program:
     examples = tuple(each[:2].clone() for each in inputs.values())  # distinct tensors: the exporter merges equal ones
     rows = torch.export.Dim("rows", min=1, max=2**16)
     shapes = (tuple({0: rows} for _ in examples),)
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings(action="ignore"):  # about the exporter's own ways
         return torch.export.export(Arithmetic(surrogate, tuple(inputs)).eval(), examples, dynamic_shapes=shapes)
 
 

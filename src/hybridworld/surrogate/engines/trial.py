@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -53,7 +54,8 @@ def try_engines(
 
     What the engines wrote stays in `folder`.
     """
-    torch.export.save(program, folder / PROGRAM)
+    with warnings.catch_warnings(action="ignore"):  # about buffers that share their memory
+        torch.export.save(program, folder / PROGRAM)
     torch.save([[*inputs, answer] for inputs, answer in questions], folder / QUESTIONS)
     found: list[Trial] = []
     while len(found) < len(names):
