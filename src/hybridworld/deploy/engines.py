@@ -33,7 +33,7 @@ from hybridworld.physics.spec_text import spec_to_text
 from hybridworld.surrogate.bundle import digest
 from hybridworld.surrogate.engines.engine import Run, Running, exported
 from hybridworld.surrogate.engines.registry import AUTO, EAGER, ENGINES, find_engine, installed
-from hybridworld.surrogate.engines.trial import Trial, take_turns, try_engines
+from hybridworld.surrogate.engines.trial import Trial, prepare, take_turns, try_engines
 from hybridworld.surrogate.parallel import threads_for
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.wrapped import Wrapped
@@ -94,6 +94,11 @@ class Memory:
         fastest = max(gains, key=lambda name: gains[name], default=EAGER)
         return fastest if gains.get(fastest, 0) >= WORTH else EAGER
 
+    def gain(self, rows: str) -> float:
+        """How many times as fast as eager torch that is."""
+        name = self.best(rows)
+        return 1.0 if name == EAGER else getattr(self.verdicts[name], rows)
+
     @property
     def complete(self) -> bool:
         """Is every engine known that would be tried unasked?"""
@@ -143,9 +148,7 @@ def in_words(memory: Memory) -> str:
     one, many = memory.best("one"), memory.best("many")
     chosen = "eager torch answers, as no engine is faster"
     if {one, many} != {EAGER}:
-        gains = [
-            1.0 if name == EAGER else getattr(memory.verdicts[name], rows) for name, rows in ((one, "one"), (many, "many"))
-        ]
+        gains = (memory.gain("one"), memory.gain("many"))
         times = "{:.2g} times as fast as eager torch on one state and {:.2g} times in batches".format(*gains)
         chosen = f"{named(one, many)} answers, {times}"
     failed = "; ".join(f"{each.engine} {each.failure}" for each in memory.verdicts.values() if each.failure)
@@ -189,12 +192,12 @@ def verdicts(model: HybridModel, names: Sequence[str], folder: Path) -> Iterator
         inputs = [surrogate.inputs(*each, surrogate.ask_guide(*each) if surrogate.config.guide else None) for each in asked]
         given = [(list(each.values()), surrogate.answer(**each)) for each in inputs]
     try:
-        program = exported(surrogate, inputs[-1])
+        prepare(exported(surrogate, inputs[-1]), given, folder)
     except Exception as error:  # a network of the user's own may do anything
         why = f"needs a network that torch can export, and this one raised {raised(error)}"
         yield from (Verdict(name, why) for name in names)
         return
-    for trial in try_engines(program, given, names, folder, threads):
+    for trial in try_engines(names, folder, threads):
         yield judged(model, trial, asked, folder)
     for path in chain(folder.glob("*.pt"), folder.glob("program.*")):
         path.unlink()

@@ -86,7 +86,7 @@ class Surrogate(nn.Module):
         self.gamma = spec.gamma if physical else None
         allowed = torch.tensor(spec.allowed if physical else [(-torch.inf, torch.inf)] * len(spec.channels))
         for name, values in zip(("low", "high"), allowed.unbind(1), strict=True):
-            self.register_buffer(name, values, persistent=False)
+            self.register_buffer(name, values.clone(), persistent=False)
 
     def _made(self, make: Any, boundaries: tuple[str, ...], options: dict[str, Any]) -> Any:
         """The network; one of the user's own is tried at once, so that what it gets wrong is told with the user's line."""

@@ -42,21 +42,18 @@ Question = tuple[Sequence[Tensor], Tensor]
 """The inputs of a surrogate, and what eager torch makes of them."""
 
 
-def try_engines(
-    program: Program,
-    questions: Sequence[Question],
-    names: Sequence[str],
-    folder: Path,
-    threads: int,
-    patience: float = PATIENCE,
-) -> list[Trial]:
-    """One trial per engine, in a process of their own, which is begun again after an engine that ended it.
-
-    What the engines wrote stays in `folder`.
-    """
-    with warnings.catch_warnings(action="ignore"):  # about buffers that share their memory
+def prepare(program: Program, questions: Sequence[Question], folder: Path) -> None:
+    """Write what trials read."""
+    with warnings.catch_warnings(action="ignore"):  # about the exporter's own ways
         torch.export.save(program, folder / PROGRAM)
     torch.save([[*inputs, answer] for inputs, answer in questions], folder / QUESTIONS)
+
+
+def try_engines(names: Sequence[str], folder: Path, threads: int, patience: float = PATIENCE) -> list[Trial]:
+    """One trial per engine, in a process of their own, which is begun again after an engine that ended it.
+
+    `folder` was prepared; what the engines write stays there.
+    """
     found: list[Trial] = []
     while len(found) < len(names):
         left = names[len(found) :]
