@@ -81,7 +81,7 @@ class Surrogate(nn.Module):
         """All but the network."""
         self.spec, self.config = spec, config
         for name, values in asdict(scales).items():
-            self.register_buffer(name, torch.from_numpy(np.array(values, np.float32)))
+            self.register_buffer(name, torch.tensor(np.asarray(values, np.float32)))  # not NumPy's memory: exports save it
         physical = config.variables == "physical"
         self.gamma = spec.gamma if physical else None
         allowed = torch.tensor(spec.allowed if physical else [(-torch.inf, torch.inf)] * len(spec.channels))

@@ -66,7 +66,7 @@ class Arithmetic(nn.Module):
 def exported(surrogate: Any, inputs: Mapping[str, Tensor]) -> Program:
     """The program of a surrogate; `inputs` are those of two states or more, since torch takes a size of 1 for a constant."""
     examples = tuple(each[:2].clone() for each in inputs.values())  # distinct tensors: the exporter merges equal ones
-    rows = torch.export.Dim("rows", min=1, max=2**16)
+    rows = torch.export.Dim("rows", min=1, max=2**20)
     shapes = (tuple({0: rows} for _ in examples),)
     with torch.no_grad(), warnings.catch_warnings(action="ignore"):  # about the exporter's own ways
         return torch.export.export(Arithmetic(surrogate, tuple(inputs)).eval(), examples, dynamic_shapes=shapes)
