@@ -6,7 +6,20 @@ from pathlib import Path
 
 import hybridworld
 
-ROOMS = ["errors", "physics", "figures", "data", "surrogate", "trust", "deploy", "bench", "reproduce", "serve", "app"]
+ROOMS = [
+    "errors",
+    "physics",
+    "figures",
+    "data",
+    "surrogate",
+    "trust",
+    "deploy",
+    "bench",
+    "training",
+    "reproduce",
+    "serve",
+    "app",
+]
 SOURCE = Path(hybridworld.__file__).parent
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from hybridworld.app.cards import card_at, page_of
-from hybridworld.bench.card import JUDGING, Cell, core_hours, default_count, failures, measure_cells, recipe_of
+from hybridworld.app.card import page_of
+from hybridworld.bench.card import JUDGING, Cell, card_at, core_hours, default_count, failures, measure_cells, recipe_of
 from hybridworld.data.evidence import fresh_pairs
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 import hybridworld as hw
-from hybridworld.app import minutes, training_display
+from hybridworld.app import train_display
 from hybridworld.data.generate import generate
 from hybridworld.data.manifest import sha256
 from hybridworld.data.plan import Plan
@@ -20,6 +20,7 @@ from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.budget import Division
 from hybridworld.surrogate.bundle import load_bundle, save_bundle
 from hybridworld.surrogate.checkpoint import FILE
+from hybridworld.training import schedule as minutes
 from tests.app.budgets import MINE, NETWORK, SHORT, train
 from tests.surrogate.flows import Drift, Oscillator
 
@@ -107,7 +108,7 @@ def test_an_interrupted_run_ends_as_if_nothing_had_happened(way, quick, mine, tm
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     command = (f"{mine}:Field", "--minutes", 1, *way)
     with monkeypatch.context() as patch:
-        patch.setattr(training_display.Display, "on_epoch", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        patch.setattr(train_display.Display, "on_epoch", lambda *_: os.kill(os.getpid(), signal.SIGINT))
         code, _, err = train(*command, "--out", killed)
     assert code == 130 and err.splitlines()[-1] == "Stopped after step 6; run the same command to go on."
     whole.mkdir()
@@ -231,7 +232,7 @@ def test_a_continued_training_goes_on_after_an_interruption(first, tmp_path, mon
     mine, model = first
     command = (f"{mine}:Field", "--stream", "--from", model)
     with monkeypatch.context() as patch:
-        patch.setattr(training_display.Display, "on_epoch", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        patch.setattr(train_display.Display, "on_epoch", lambda *_: os.kill(os.getpid(), signal.SIGINT))
         assert train(*command, "--out", tmp_path / "killed", wishes=SHORT)[0] == 130
     for name in ("killed", "whole"):
         assert train(*command, "--out", tmp_path / name, wishes=SHORT)[0] == 0
@@ -279,7 +280,7 @@ def test_a_dataset_of_other_states_is_refused(first, tmp_path):
 
 
 def test_a_system_is_guided_where_it_can_be_coarsened():
-    from hybridworld.app.training import can_be_guided
+    from hybridworld.training.recipe import can_be_guided
 
     assert can_be_guided(Drift(), Drift().spec) and can_be_guided(hw.system("euler2d").resolved(4), hw.system("euler2d").spec)
     for cannot in (Oscillator(), Drift((33,)), hw.system("ball3d")):

@@ -13,9 +13,9 @@ from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
 
-from hybridworld.app import training, training_display
+from hybridworld.app import train as train_command
+from hybridworld.app import train_display
 from hybridworld.app.cli import app
-from hybridworld.app.material import from_dataset
 from hybridworld.data.generate import generate
 from hybridworld.data.manifest import Manifest, data_hash
 from hybridworld.data.plan import Plan
@@ -24,6 +24,7 @@ from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.surrogate.bundle import load_bundle
 from hybridworld.surrogate.parallel import threads_for
+from hybridworld.training.material import from_dataset
 from tests.app.commands import run
 from tests.data.decay import Decay
 from tests.data.on_disk import write_dataset, write_foreign
@@ -83,11 +84,11 @@ def test_a_log_tells_what_is_prepared_and_has_one_line_per_epoch(streamed):
 
 def test_preparations_are_told_once_per_subject_unless_they_take_long(monkeypatch):
     log = Console(file=io.StringIO(), width=80)
-    monkeypatch.setattr(training_display, "stderr", log)
-    display = training_display.Display()
+    monkeypatch.setattr(train_display, "stderr", log)
+    display = train_display.Display()
     for what in ("units: 1", "units: 2", "validation: 1", "validation: 2"):
         display.tell(what)
-    monkeypatch.setattr(training_display, "QUIET", -1.0)
+    monkeypatch.setattr(train_display, "QUIET", -1.0)
     display.tell("validation: 3")
     assert log.file.getvalue().splitlines() == ["units: 1", "validation: 1", "validation: 3"]
 
@@ -130,7 +131,7 @@ def test_foreign_data_are_learned_alone(tmp_path):
 
 def test_a_terminal_gets_a_table_that_lives(tmp_path, monkeypatch, balls):
     terminal = Console(file=io.StringIO(), force_terminal=True, width=80)
-    for module in (training, training_display):
+    for module in (train_command, train_display):
         monkeypatch.setattr(module, "stderr", terminal)
     assert train("ball3d", "--data", balls, "--out", tmp_path)[0] == 0
     shown = terminal.file.getvalue()
@@ -142,7 +143,7 @@ def test_a_terminal_gets_a_table_that_lives(tmp_path, monkeypatch, balls):
 def test_an_interrupted_run_goes_on_and_draws_no_point_twice(tmp_path, monkeypatch, balls):
     command = ("ball3d", "--data", balls, "--out", tmp_path, "--tensorboard")
     with monkeypatch.context() as patch:
-        patch.setattr(training_display.Display, "on_epoch", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        patch.setattr(train_display.Display, "on_epoch", lambda *_: os.kill(os.getpid(), signal.SIGINT))
         code, out, err = train(*command)
     assert (code, out) == (130, "")
     assert err.splitlines()[-1] == "Stopped after step 2; run the same command to go on."

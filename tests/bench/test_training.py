@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hybridworld.app.timing import train_cells
+from hybridworld.app.bench_train import train_cells
 from hybridworld.bench import plain_loops
 from hybridworld.bench.plain_loops import Loop, if_it_works, network_alone, network_rate, plain_step, prepare, whole_batch
 from hybridworld.bench.training import time_training

@@ -17,7 +17,7 @@ import yaml
 from scipy.stats import chisquare
 
 import hybridworld as hw
-from hybridworld.app.datasets import verify_dataset
+from hybridworld.app.data import verify_dataset
 from hybridworld.data import plan as planning
 from hybridworld.data import room
 from hybridworld.data.generate import generate

@@ -1,5 +1,7 @@
 """A surrogate that asks the solver where it doubts itself."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -198,6 +200,23 @@ def test_with_a_tolerance_the_solver_answers_what_no_bound_promises_and_nothing_
     np.testing.assert_array_equal(forecast.state[~solved], model.predict(states, 4, params, mode=1).state[~solved])
     assert forecast.threshold is None and (model.error_bounds(forecast, coverage) <= tolerance).all()
     assert model.delivers(4, tolerance, coverage).exceeding <= 1 - coverage
+
+
+@pytest.mark.parametrize("beginning", [None, True, False])
+def test_who_knows_where_a_state_stands_in_its_trajectory_gets_that_bound(case, beginning):
+    """Beginnings err ten times as much for their score here: unless it is said, a state may be one."""
+    environment, model, states, params = case
+    rng, begins = np.random.default_rng(0), np.arange(400) % 2 == 0
+    scores = np.repeat(rng.uniform(0.5, 1, 200), 2)
+    residuals = Residuals({4.0: scores}, {4.0: np.where(begins, 10, 1) * scores})
+    apart = HybridModel(model.surrogate, model.calibration, environment.solve, ErrorBound(residuals, beginning=begins))
+    forecast = apart.predict(states, 4, params, threshold=np.inf, beginning=beginning)
+    ratio = apart.error_bounds(forecast) / apart.error_bounds(replace(forecast, beginning=False))
+    np.testing.assert_allclose(ratio, 1 if beginning is False else 10, rtol=1e-6)
+    tolerance = float(np.median(apart.error_bounds(forecast)))
+    promised = apart.predict(states, 4, params, tolerance=tolerance, beginning=beginning)
+    np.testing.assert_array_equal(promised.used_solver, ~(apart.error_bounds(forecast) <= tolerance))
+    assert apart.delivers(4, 2.0, beginning=beginning).deferred == (0.0 if beginning is False else 1.0)
 
 
 @pytest.mark.parametrize("horizon", [9, 20])

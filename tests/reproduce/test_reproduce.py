@@ -9,23 +9,23 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from hybridworld.app.cli import app
-from hybridworld.app.reproduction import parse_models, parse_scales
+from hybridworld.app.reproduce import parse_models, parse_scales
 from hybridworld.bench.intervals import Interval
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
+from hybridworld.reproduce import experiment as experiment_module
 from hybridworld.reproduce import paper, rules
-from hybridworld.reproduce import study as study_module
 from hybridworld.reproduce.chains import Chains, both_answers, failures
 from hybridworld.reproduce.claims import CLAIMS, claims_of
 from hybridworld.reproduce.entries import ENTRIES, SYSTEMS, find_entries
+from hybridworld.reproduce.experiment import STEP, Experiment
 from hybridworld.reproduce.gating import speed_blind, speed_gated
+from hybridworld.reproduce.map_agreement import steepness
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.run import reason_to_skip
 from hybridworld.reproduce.scales import setting
-from hybridworld.reproduce.study import STEP, Study
 from hybridworld.reproduce.verdicts import Network, all_verdicts, judge
-from hybridworld.reproduce.visual import steepness
 
 NETWORKS = {system: Network("a network", "paper", data.val_mse, True) for system, data in paper.DATASETS.items()}
 
@@ -74,7 +74,7 @@ def test_at_scale_smoke_nothing_is_confirmed(done):
 def test_a_second_run_finds_everything_in_the_cache(done, monkeypatch):
     folder, _ = done
     for name in ("train", "judge", "generate", "fresh_pairs"):
-        monkeypatch.setattr(study_module, name, lambda *_, name=name: pytest.fail(f"{name} was called"))
+        monkeypatch.setattr(experiment_module, name, lambda *_, name=name: pytest.fail(f"{name} was called"))
     run("all", "--scale", "smoke", "--cache", folder / "cache", "--out", folder / "again")
     first, second = ((folder / name / "results.md").read_text() for name in ("out", "again"))
     assert first == second
@@ -83,28 +83,31 @@ def test_a_second_run_finds_everything_in_the_cache(done, monkeypatch):
 def test_what_was_interrupted_goes_on(done, tmp_path):
     """A result that is missing is made again, and is the same."""
     folder, _ = done
-    study = Study(setting(Ball3D(), "smoke"), folder / "cache")
-    before = study.cell("test", 8)
+    experiment = Experiment(setting(Ball3D(), "smoke"), folder / "cache")
+    before = experiment.cell("test", 8)
     for path in (folder / "cache/results").glob("ball3d-*.json"):
         if json.loads(path.read_text())["what"][2:6] == ["cell", "main", 0, "test"]:
             path.unlink()
-    after = Study(setting(Ball3D(), "smoke"), folder / "cache").cell("test", 8)
+    after = Experiment(setting(Ball3D(), "smoke"), folder / "cache").cell("test", 8)
     np.testing.assert_array_equal(before.scores[STEP], after.scores[STEP])
 
 
 def test_a_change_of_what_it_depends_on_is_another_result(tmp_path, monkeypatch):
-    study = Study(setting(Ball3D(), "smoke"), tmp_path)
+    experiment = Experiment(setting(Ball3D(), "smoke"), tmp_path)
     for other in (
-        Study(setting(Ball3D(), "laptop"), tmp_path),
-        Study(replace(study.setting, pairs=7), tmp_path),
-        *(Study(replace(study.setting, environment=env), tmp_path) for env in (Ball3D(frame_step=0.02), Ball3D(substeps=7))),
+        Experiment(setting(Ball3D(), "laptop"), tmp_path),
+        Experiment(replace(experiment.setting, pairs=7), tmp_path),
+        *(
+            Experiment(replace(experiment.setting, environment=env), tmp_path)
+            for env in (Ball3D(frame_step=0.02), Ball3D(substeps=7))
+        ),
     ):
-        assert other.key != study.key
-    monkeypatch.setitem(study_module.VARIANTS, "dagger 1", ("training.dagger=0.9",))
-    assert Study(study.setting, tmp_path).key != study.key
-    threads = study.threads
+        assert other.key != experiment.key
+    monkeypatch.setitem(experiment_module.VARIANTS, "dagger 1", ("training.dagger=0.9",))
+    assert Experiment(experiment.setting, tmp_path).key != experiment.key
+    threads = experiment.threads
     monkeypatch.setenv("HYBRIDWORLD_THREADS", str(threads[0] + 1))
-    assert study.threads != threads
+    assert experiment.threads != threads
 
 
 def test_models_of_ones_own_are_judged_instead(done):
@@ -230,8 +233,8 @@ def test_blind_deferral_is_printed_at_its_price(done):
 def test_mode_2_is_measured_as_it_is_deployed(done):
     """The deployed model defers by its frozen threshold, and what it answers has the error that is published."""
     folder, _ = done
-    study = Study(setting(Ball3D(), "smoke"), folder / "cache")
-    gated, cell, model = study.gated("test", 64, 0.75), study.cell("test", 64), study.hybrid()
+    experiment = Experiment(setting(Ball3D(), "smoke"), folder / "cache")
+    gated, cell, model = experiment.gated("test", 64, 0.75), experiment.cell("test", 64), experiment.hybrid()
     np.testing.assert_array_equal(gated.deferred, cell.scores[STEP] > model.threshold(64, 0.75))
     np.testing.assert_allclose(gated.rmse[~gated.deferred], cell.rmse[~gated.deferred], rtol=1e-4)
     assert gated.deferred.any() and gated.rmse[gated.deferred].max() < 1e-4
@@ -250,19 +253,19 @@ def test_chains_that_end_are_counted_as_lost_and_as_failed():
 
 def test_where_the_solver_refuses_a_state_there_is_no_answer(done):
     folder, _ = done
-    study = Study(setting(Euler2D(), "smoke"), folder / "cache")
-    sample = study.environment.initial("test", 0)
-    said, solved = both_answers(study.hybrid(), sample.state, sample.params)
+    experiment = Experiment(setting(Euler2D(), "smoke"), folder / "cache")
+    sample = experiment.environment.initial("test", 0)
+    said, solved = both_answers(experiment.hybrid(), sample.state, sample.params)
     assert said is not None and np.isfinite(solved).all()
-    said, solved = both_answers(study.hybrid(), -sample.state, sample.params)
+    said, solved = both_answers(experiment.hybrid(), -sample.state, sample.params)
     assert said is not None and solved is None
-    assert both_answers(study.hybrid(), np.nan * sample.state, sample.params) == (None, None)
+    assert both_answers(experiment.hybrid(), np.nan * sample.state, sample.params) == (None, None)
 
 
 def test_ablations_train_their_own_main_run_where_the_given_model_was_trained_otherwise(done):
     folder, _ = done
-    model = Study(setting(Ball3D(), "smoke"), folder / "cache").run()
-    same, other = (Study(setting(Ball3D(), scale), folder, (model,)) for scale in ("smoke", "paper"))
+    model = Experiment(setting(Ball3D(), "smoke"), folder / "cache").run()
+    same, other = (Experiment(setting(Ball3D(), scale), folder, (model,)) for scale in ("smoke", "paper"))
     assert same.like_given and same.run("ladder", 0) == model
     assert not other.like_given and other.config("ladder", 0) == other.config("main", 0)
     assert reason_to_skip(find_entries("cross-seed")[0], same) and not reason_to_skip(find_entries("dagger")[0], other)

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from hybridworld.app.prediction import from_file
+from hybridworld.deploy.question import from_file
 from tests.serve.asking import infer_request, packed, send, sentence, unpacked
 from tests.serve.served import SYSTEMS, question, save_model
 

@@ -225,7 +225,7 @@ def config(**settings):
         (lambda content: [content], "is not a model that can be read"),
         (config(width=16), "do not fit the network mlp: size mismatch for backbone"),
         (config(params=False), "do not fit the network mlp: size mismatch for conditioning"),
-        (config(backbone="unet"), "no grid, for which the backbone is mlp, not unet"),
+        (config(backbone="unet"), "state vectors, for which the backbone is mlp, not unet"),
     ],
 )
 def test_a_content_that_cannot_be_is_refused_by_name(change, words, path, good):

@@ -222,8 +222,11 @@ def test_nearby_horizons_have_nearby_conditions():
         (lambda: unet(("wall", "wall"))(random(1, 2, 7, 64), random(1, 5)), r"at least 8 cells along each axis; .* \(7, 64\)"),
         (lambda: unet(("wall",), width=12), "width of a U-Net is 12: it must be a multiple of 8"),
         (lambda: unet(("wall",) * 4), "grids of 1, 2 or 3 dimensions, not of 4"),
-        (lambda: find_backbone("unet", OSCILLATOR), "oscillator has no grid, for which the backbone is mlp, not unet"),
-        (lambda: find_backbone("mlp", RING), "ring has a grid, for which the backbone is unet, not mlp"),
+        (
+            lambda: find_backbone("unet", OSCILLATOR),
+            "The states of oscillator are state vectors, for which the backbone is mlp, not unet",
+        ),
+        (lambda: find_backbone("mlp", RING), "The states of ring are fields, for which the backbone is unet, not mlp"),
         (
             lambda: find_backbone("uunet", RING),
             r"Unknown backbone 'uunet': choose unet or leap or mlp, .*\. Did you mean 'unet'\?",

@@ -81,7 +81,10 @@ def test_the_most_that_can_be_promised_is_the_worst_ratio_that_was_seen(count):
 
 
 def test_beginnings_and_later_frames_are_each_covered():
-    """A fresh blast and a developed flow, whose errors relate differently to their scores: neither is covered too rarely."""
+    """A fresh blast and a developed flow, whose errors relate differently to their scores, each by its own bound.
+
+    Whoever does not know which of the two a state is gets the larger bound, which covers either of them at least as often.
+    """
     rng = np.random.default_rng(0)
 
     def mixed(count):
@@ -89,16 +92,25 @@ def test_beginnings_and_later_frames_are_each_covered():
         scores = rng.lognormal(np.where(hard, 0.5, 0), 0.5)
         return hard, scores, np.where(hard, 3.0, 0.5) * scores * rng.lognormal(0, 0.3, count)
 
-    covered = []
+    told, untold = [], []
     for _ in range(20):
         hard, scores, errors = mixed(400)
         bound = ErrorBound(Residuals({4.0: scores}, {4.0: errors}), beginning=hard)
         hard, scores, errors = mixed(2000)
+        told.append([(errors <= bound(scores, 4, 0.9, begins))[hard == begins].mean() for begins in (True, False)])
         below = errors <= bound(scores, 4, 0.9)
-        covered.append([below[hard].mean(), below[~hard].mean()])
-    rarest, other = np.mean(covered, axis=0)
-    assert abs(rarest - 0.9) < 0.02 and other >= 0.9
+        untold.append([below[hard == begins].mean() for begins in (True, False)])
+    np.testing.assert_allclose(np.mean(told, axis=0), 0.9, atol=0.02)
+    rarest, other = np.mean(untold, axis=0)
+    assert abs(rarest - 0.9) < 0.02 and other > 0.95
     assert bound.most == 200 / 201
+
+
+@pytest.mark.parametrize("beginning", [None, True, False])
+def test_where_validation_does_not_tell_beginnings_apart_all_get_the_same_bound(beginning):
+    bound, scores = bound_of(h2=drawn(100, 0)), np.linspace(0, 3, 5)
+    np.testing.assert_array_equal(bound(scores, 2, 0.9, beginning), bound(scores, 2, 0.9))
+    np.testing.assert_array_equal(bound.residuals(beginning).scores[2], drawn(100, 0)[0])
 
 
 def test_a_share_that_is_a_whole_number_of_scores_is_not_rounded_away():

@@ -6,10 +6,12 @@ from typing import Any
 
 from rich.console import Console
 
-from hybridworld.app.models import load_hybrid
-from hybridworld.app.prediction import Request, from_split, predict_to_files, show
-from hybridworld.app.simulation import Simulation, simulate_to_files
+from hybridworld.app.loading import load_hybrid
+from hybridworld.app.predict import predict_to_files, show
+from hybridworld.app.simulate import Simulation, simulate_to_files
+from hybridworld.deploy.answer import Request
 from hybridworld.deploy.load import shipped
+from hybridworld.deploy.question import from_split
 from hybridworld.physics.registry import BUILT_IN, find_system
 
 SPLIT, SEEDS = "test", {"oregonator": 25, "euler2d": 7}  # trajectories worth looking at; seed 0 elsewhere

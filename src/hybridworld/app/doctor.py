@@ -88,7 +88,7 @@ def machine() -> Iterator[Finding]:
 
 def engines() -> Iterator[Finding]:
     """Inference engines, judged on the first model that ships. Eager torch is enough, so none of them has to be mended."""
-    from hybridworld.app.models import load_hybrid
+    from hybridworld.app.loading import load_hybrid
     from hybridworld.deploy.engines import judge_engines
     from hybridworld.deploy.load import shipped
     from hybridworld.surrogate.engines.registry import ENGINES
@@ -132,7 +132,7 @@ def solvers() -> Iterator[Finding]:
 
 def models() -> Iterator[Finding]:
     """Every model that ships is whole, bit by bit, and answers."""
-    from hybridworld.app.models import load_hybrid
+    from hybridworld.app.loading import load_hybrid
     from hybridworld.deploy.load import shipped
 
     def answer(name: str) -> str:

@@ -1,62 +1,49 @@
-"""Trained models that a command names."""
+"""`hybridworld models`: what ships, and the card of one model."""
 
-from pathlib import Path
+import json
+from typing import Any
 
-import torch
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from hybridworld.app.progress import stderr
-from hybridworld.deploy.engines import set_engine
-from hybridworld.deploy.hybrid import HybridModel
-from hybridworld.deploy.load import find_model, load
+from hybridworld.app.card import page_of
+from hybridworld.bench.card import card_at
+from hybridworld.data.room import size_in_words
+from hybridworld.deploy.load import find_model, shipped
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Environment
-from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.bundle import Bundle, load_bundle
-from hybridworld.surrogate.engines.registry import EAGER
-from hybridworld.surrogate.parallel import device_of, threads_for
 
 
-def load_model(
-    model: str | Path, backbone: str | None = None, environment: Environment | None = None, device: str | None = None
-) -> Bundle:
-    """The model that ships under that name, or the file; `backbone` (file.py:name) is for one with code of the user's.
-
-    `environment` runs the guide of a guided model of the user's own system. It computes on the CPU unless a device is named.
-    """
-    bundle = load_bundle(find_model(model), backbone, environment)
-    torch.set_num_threads(threads_for(bundle.surrogate.spec))
-    bundle.surrogate.to("cpu" if device is None else device_of(device))
-    return bundle
-
-
-def load_hybrid(
-    model: str,
-    environment: Environment | None = None,
-    backbone: str | None = None,
-    dask: str | None = None,
-    signal: str | None = None,
-    device: str | None = None,
-    engine: str | None = EAGER,
-) -> HybridModel:
-    """The same, ready to answer.
-
-    With the engine `auto`, or without one, the fastest that agrees is looked for, once per machine, and that is told.
-    """
-    hybrid = load(model, environment, backbone, dask, signal, device, EAGER)
-    torch.set_num_threads(threads_for(hybrid.spec))
-    set_engine(hybrid, engine, tell)
-    return hybrid
+def show_models(as_json: bool) -> None:
+    """What ships: a line per model."""
+    cards = {name: card_at(path) or {"name": name, "bytes": path.stat().st_size} for name, path in shipped().items()}
+    if as_json:
+        print(json.dumps(cards, indent=2))
+        return
+    table = Table("model", "system", "network", "size", "core-hours", "error on test", box=None, header_style="dim")
+    for name, card in cards.items():
+        table.add_row(*(escape(word) for word in (name, *line_of(card))))
+    console = Console(highlight=False)
+    console.print(table)
+    console.print("\nNext: hybridworld models NAME for its card, hybridworld predict NAME")
 
 
-def tell(sentence: str) -> None:
-    """To whoever waits; what a program reads is not disturbed."""
-    stderr.print(sentence, style="dim", highlight=False, soft_wrap=True, markup=False)
+def line_of(card: dict[str, Any]) -> list[str]:
+    """System, network, size, price and error of a model, in a few words."""
+    if "cells" not in card:
+        return ["-", "-", size_in_words(card["bytes"]), "-", "has no card yet: run `hybridworld card`"]
+    test = [cell for cell in card["cells"] if cell["split"] == "test"]
+    errors = [f"{test[row]['error']:.2g} at h = {test[row]['horizon']}" for row in (0, -1)] if test else []
+    resolved = f", reference {card['resolved']}x finer" if card["resolved"] > 1 else ""
+    hours = "-" if card["core_hours"] is None else f"{card['core_hours']:.2g}"
+    network = "guided" if card["guided"] else card["network"]
+    return [f"{card['system']}{resolved}", network, size_in_words(card["bytes"]), hours, ", ".join(errors)]
 
 
-def check_fits(model: str | Path, here: StateSpec, data: Path, there: StateSpec) -> None:
-    """Raise unless model and dataset are about the same states."""
-    if (here.channels, here.grid) != (there.channels, there.grid):
-        raise InvalidInput(
-            f"{model} is about {here.name} with {', '.join(here.channels)} on the grid {here.grid or 'none'}; "
-            f"{data} holds {there.name} with {', '.join(there.channels)} on {there.grid or 'none'}."
-        )
+def show_card(model: str, as_json: bool) -> None:
+    """The card of one model."""
+    path = find_model(model)
+    card = card_at(path)
+    if card is None:
+        raise InvalidInput(f"{path.name} has no card yet: make one with `hybridworld card {model}`.")
+    print(json.dumps(card, indent=2) if as_json else page_of(card))

@@ -5,16 +5,18 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from hybridworld.app.calibration import calibrate_model
-from hybridworld.app.datasets import generate_dataset
-from hybridworld.app.training import Request, setting_in_words, train_surrogate
+from hybridworld.app.calibrate import calibrate_to_file
+from hybridworld.app.generate import generate_dataset
+from hybridworld.app.train import setting_in_words, train_surrogate
 from hybridworld.data.dataset import Dataset
+from hybridworld.data.plan import plan_for
 from hybridworld.deploy.hybrid import HybridModel
-from hybridworld.deploy.load import load
-from hybridworld.errors import InvalidInput
+from hybridworld.deploy.load import ready
+from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.arguments import number, shown, whole
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system
+from hybridworld.training.recipe import Request
 
 System = Environment | str | Path
 """A system, its name, or path/to/file.py:Class."""
@@ -34,15 +36,13 @@ def generate(
 
     An interrupted one goes on where it was.
     """
-    counts = None
     if count is not None:
         if not isinstance(count, Mapping):
             raise InvalidInput(f"The count is {shown(count)}: give trajectories per split, as {{'train': 400, 'val': 50}}.")
-        counts = ",".join(f"{split}={whole(f'The count of {split}', n, 1)}" for split, n in count.items())
+        count = {split: whole(f"The count of {split}", n, 1) for split, n in count.items()}
     folder = _path("out", out)
     workers = None if workers is None else whole("The number of workers", workers, 1)
-    generate_dataset(_system(system), folder, scale, counts, list(splits) if splits else None, dtype, workers, dask)
-    return Dataset(folder)
+    return generate_dataset(plan_for(_system(system), scale, count, splits, dtype), folder, workers, dask)
 
 
 def train(
@@ -67,14 +67,13 @@ def train(
         raise InvalidInput(f"The settings are {shown(settings)}: give them as {{'training.epochs': 5}}.")
     wishes = [f"{name}={setting_in_words(value)}" for name, value in (settings or {}).items()]
     root, folder = None if data is None else _path("data", data), None if out is None else _path("out", out)
-    backbone = str((settings or {}).get("surrogate.backbone", ""))
     minutes = None if minutes is None else number("The number of minutes", minutes)
     streams = root is None and minutes is None
     asked = Request(environment, root, streams, minutes, start, preset, wishes, folder, began=monotonic(), device=device)
-    found = train_surrogate(asked)
-    if found is None:
-        raise KeyboardInterrupt
-    return load(found, environment, backbone if ":" in backbone else None, device=device)
+    bundle = train_surrogate(asked)
+    if bundle is None:
+        raise HybridWorldError("Under torchrun only the leader has the trained model: load its file with hw.load.")
+    return ready(bundle, environment, device=device)
 
 
 def calibrate(
@@ -95,8 +94,8 @@ def calibrate(
     environment = None if system is None else _system(system)
     root, file = None if data is None else _path("data", data), None if out is None else _path("out", out)
     count = None if count is None else whole("The number of trajectories", count, 1)
-    path = calibrate_model(model, backbone, root, environment, count, file, signal, device=device)
-    return load(path, environment, backbone, signal=signal, device=device)
+    path, bundle = calibrate_to_file(model, backbone, root, environment, count, file, signal, device)
+    return ready(bundle, environment, signal=signal, device=device, name=str(path))
 
 
 def _system(system: System) -> Environment:

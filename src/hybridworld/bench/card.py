@@ -4,6 +4,7 @@ Numbers are measured on trajectories that no training, epoch or threshold has se
 counts as a failure is a rule about these numbers.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +23,7 @@ from hybridworld.data.pairs import Batch
 from hybridworld.data.provenance import provenance
 from hybridworld.deploy.calibrate import calibrations
 from hybridworld.deploy.load import calibration_of
+from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import SPLITS
 from hybridworld.surrogate.bundle import Bundle
@@ -225,3 +227,14 @@ def _settings(bundle: Bundle, usual: Config) -> Iterator[str]:
             if value != theirs[section][key] and value is not None and not follows:
                 shown = ",".join(map(str, value)) if isinstance(value, list) else value
                 yield f"{section}.{key}={str(shown).lower() if isinstance(value, bool) else shown}"
+
+
+def card_at(path: Path) -> dict[str, Any] | None:
+    """The card beside a model, if it has one; a card of another file is refused."""
+    beside = path.with_suffix(".json")
+    if not beside.is_file():
+        return None
+    card = json.loads(beside.read_text())
+    if card["sha256"] != sha256(path):
+        raise InvalidInput(f"{beside} is the card of another file than {path}: make it anew with `hybridworld card {path}`.")
+    return card

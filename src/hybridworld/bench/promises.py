@@ -41,6 +41,13 @@ class Promises:
     alarms: np.ndarray  # (draws, 2): the share of windows, horizons mixed, that raise the alarm
 
 
+def tested_horizons(trained: Sequence[int]) -> list[int]:
+    """The horizons at which promises are tested: those of the training, and some between them (3, 6, 12 ..., 40, 56)."""
+    low, high = min(trained), max(trained)
+    between = {h + h // 2 for h in trained if h > 1 and h + h // 2 < high}
+    return sorted({*trained, *between, *(h for h in (40, 56) if low <= h <= high)})
+
+
 def keep_promises(
     surrogate: Surrogate,
     environment: Environment,
@@ -72,7 +79,9 @@ def keep_promises(
             rows = [judged.at(h) for h in tested]
             rows = [row.of((np.arange(len(row.scores)) % 2 == 0) == first_frame) for row in rows]
             deferred = [flagged(row.scores, calibration.threshold(h, q)).mean() for h, row in zip(tested, rows, strict=True)]
-            covered = [(row.errors <= bound(row.scores, h, coverage)).mean() for h, row in zip(tested, rows, strict=True)]
+            covered = [
+                (row.errors <= bound(row.scores, h, coverage, first_frame)).mean() for h, row in zip(tested, rows, strict=True)
+            ]
             scores = {h: row.scores for h, row in zip(tested, rows, strict=True)}
             parts.append((deferred, covered, alarm_rate(calibration, scores, WINDOWS, draw)))
         found.append(tuple(np.array(each) for each in zip(*parts, strict=True)))

@@ -2,14 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from hybridworld.data.evidence import pairs_of
+from hybridworld.data.dataset import Dataset
+from hybridworld.data.evidence import Recorded, Solved, pairs_of
 from hybridworld.data.pairs import Evidence
 from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.spec import SPLITS
 from hybridworld.trust.judge import judge
 from hybridworld.trust.tolerance import Delivered, check_tolerance, delivered
+
+SEEN = ("train", "val")
+"""Splits that made the model."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,23 @@ class Row:
     """How many answers these are shares of: one of each trajectory."""
     alone: float
     """Share of the surrogate's own answers whose error exceeds the tolerance: what there is to catch."""
+
+
+def unseen_splits(model: HybridModel, data: Path | None) -> dict[str, Evidence]:
+    """Split -> trajectories that neither trained nor calibrated the model: of the dataset, or from its solver."""
+    if data is not None:
+        dataset = Dataset(data)
+        return {split: Recorded(dataset.source(split)) for split in dataset.splits if split not in SEEN}
+    if model.system is None:
+        raise InvalidInput(f"There is no solver for {model.spec.name}: give --data DIR, or name its system with --system.")
+    return {split: Solved(model.system, split) for split in SPLITS if split not in SEEN}
+
+
+def bounded_horizons(model: HybridModel, name: str) -> list[int]:
+    """The horizons of the system at which the model has error bounds, or else those of its calibration."""
+    if model.bound is None or model.calibration is None:
+        raise InvalidInput(f"{name} has no error bounds: run `hybridworld calibrate {name}`.")
+    return [h for h in model.spec.horizons if model.bounded(h)] or [int(h) for h in sorted(model.calibration.scores)]
 
 
 def measure_tolerances(

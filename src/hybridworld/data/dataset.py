@@ -188,3 +188,12 @@ def _with_observed_ranges(spec: StateSpec, rows: np.ndarray) -> StateSpec:
     seen = {each.name: (float(column.min()), float(column.max())) for each, column in zip(spec.params, rows.T, strict=True)}
     parameters = (each if each.ranges else replace(each, ranges={"id": (seen[each.name],)}) for each in spec.parameters)
     return replace(spec, parameters=tuple(parameters))
+
+
+def check_fits(model: str | Path, here: StateSpec, data: Path, there: StateSpec) -> None:
+    """Raise unless model and dataset are about the same states."""
+    if (here.channels, here.grid) != (there.channels, there.grid):
+        raise InvalidInput(
+            f"{model} is about {here.name} with {', '.join(here.channels)} on the grid {here.grid or 'none'}; "
+            f"{data} holds {there.name} with {', '.join(there.channels)} on {there.grid or 'none'}."
+        )

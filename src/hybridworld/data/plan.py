@@ -1,6 +1,6 @@
 """What a dataset will hold: how many trajectories per split, in which shards, in how many bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,6 +102,23 @@ def at_scale(environment: Environment, scale: str) -> tuple[Environment, dict[st
     factor = max(spec.grid) // SMOKE_CELLS if spec.grid else 1
     small = environment.coarsened(factor) if factor > 1 else environment
     return small, {split: max(count // 100, 2) if spec.grid else 32 for split, count in spec.counts.items()}
+
+
+def plan_for(
+    environment: Environment,
+    scale: str | None = None,
+    counts: Mapping[str, int] | None = None,
+    splits: Sequence[str] | None = None,
+    dtype: str = "float32",
+) -> Plan:
+    """The plan of a dataset with these counts, or at a scale (by default `laptop`); with `splits`, of these alone."""
+    if scale and counts:
+        raise InvalidInput("Give --scale or --count, not both.")
+    if not counts:
+        environment, counts = at_scale(environment, scale or "laptop")
+    for split in splits or ():
+        environment.spec.regime(split)
+    return Plan(environment, {split: n for split, n in counts.items() if not splits or split in splits}, dtype)
 
 
 def parse_counts(text: str) -> dict[str, int]:

@@ -186,7 +186,7 @@ def _fill(room: np.ndarray, values: np.ndarray) -> None:
     """room[:] = values, piece by piece."""
     convert: Callable[[np.ndarray], np.ndarray] = np.asarray
     if room.dtype == np.float16:
-        from hybridworld.data.half import to_half as convert
+        from hybridworld.data.float16 import to_half as convert
     for block in _blocks(values.shape):
         room[block] = convert(values[block])
 

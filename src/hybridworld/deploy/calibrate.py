@@ -5,12 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hybridworld.data.dataset import Dataset
-from hybridworld.data.evidence import CALIBRATING, Recorded, Solved
+import numpy as np
+
+from hybridworld.data.dataset import Dataset, check_fits
+from hybridworld.data.evidence import CALIBRATING, Recorded, Solved, Until
 from hybridworld.data.manifest import data_hash
 from hybridworld.data.pairs import Evidence
+from hybridworld.deploy.load import solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
+from hybridworld.surrogate.budget import FEWEST_CALIBRATING
 from hybridworld.surrogate.bundle import Bundle
 from hybridworld.surrogate.horizons import calibrated_among, calibrated_horizons, composed
 from hybridworld.surrogate.wrapped import Wrapped
@@ -18,6 +22,32 @@ from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibrate import calibrate, with_calibration
 from hybridworld.trust.registry import find_signal
 from hybridworld.trust.signal import Ingredients, TrustSignal
+from hybridworld.trust.step_doubling import StepDoubling
+
+
+def calibrate_model(
+    bundle: Bundle,
+    data: Path | None = None,
+    system: Environment | None = None,
+    signal: str | None = None,
+    count: int | None = None,
+    deadline: float | None = None,
+    tell: Callable[[int, int], None] = lambda done, total: None,
+    name: str = "The model",
+) -> Bundle:
+    """The model with thresholds and error bounds from validation trajectories that chose nothing.
+
+    They come from its solver where that is known (`system` is for one of the user's own), else from the dataset `data`. After
+    `deadline` (of time.monotonic) there are no more of them than it takes to promise anything. `name` is how messages call the
+    model.
+    """
+    if data is not None:
+        check_fits(name, bundle.surrogate.spec, data, Dataset(data).spec)
+    solver = solver_of(bundle, system)
+    evidence, origin = calibrating_evidence(bundle, data, solver)
+    if deadline is not None:
+        evidence = Until(evidence, deadline, FEWEST_CALIBRATING)
+    return calibrate_bundle(bundle, signal or StepDoubling.name, evidence, origin, solver, count, tell)
 
 
 def calibrate_bundle(
@@ -44,6 +74,7 @@ def calibrate_bundle(
     assert residuals is not None
     known = {found.name: {"trajectories": ErrorBound(residuals).trajectories, "data": origin}}
     provenance = {**bundle.provenance, "calibration": calibrations(bundle) | known}
+    arrays = {name: np.asarray(values, np.float32) for name, values in arrays.items()}  # as a file holds them
     return replace(bundle, arrays=with_calibration(bundle.arrays, found.name, arrays), provenance=provenance)
 
 

@@ -40,6 +40,7 @@ class Forecast:
     """What to know about this answer, in sentences: that it is a chain, or that no training has seen its horizon."""
     start: np.ndarray | None = None  # what was asked about, (batch, channels, *grid)
     params: np.ndarray | None = None  # (batch, number of spec.params)
+    beginning: bool | None = None  # do the states begin their trajectories? None: it was not said
     model: "HybridModel | None" = field(default=None, compare=False)
     """Who answered."""
 

@@ -72,7 +72,7 @@ class HybridModel:
         bundle: Bundle | None = None,
     ) -> None:
         self.surrogate, self.calibration, self._solve = surrogate.eval(), calibration, solve
-        self.system, self._bundle = system, bundle
+        self.system, self.bundle = system, bundle
         self.bound, self._cell_bound = bound, cell_bound  # of a score, and of the cells of an error map
         self.signal = signal or StepDoubling(surrogate, surrogate.std, surrogate.answered)
         self.longest = float(surrogate.horizons.max())
@@ -100,7 +100,7 @@ class HybridModel:
     @property
     def validation_rmse(self) -> float | None:
         """Of normalised states, at the horizon where it is smallest; None where the model's file does not tell."""
-        known = self._bundle.validation.get("horizons", {}) if self._bundle else {}
+        known = self.bundle.validation.get("horizons", {}) if self.bundle else {}
         return min(each["mse"] for each in known.values()) ** 0.5 if known else None
 
     def __repr__(self) -> str:
@@ -117,6 +117,7 @@ class HybridModel:
         tolerance: float | None = None,
         coverage: float | None = None,
         error_map: bool = False,
+        beginning: bool | None = None,
     ) -> Forecast:
         """The state `horizon` frames later, for one state or a batch, which may have one horizon per state.
 
@@ -126,13 +127,14 @@ class HybridModel:
         In mode 2 the solver answers what is above the threshold that q stands for (0.75 unless said), or above `threshold`.
         With a `tolerance` instead (in deviations, mean over cells) it answers what is not bounded by it: of all answers at most
         a share 1 - coverage (0.1 unless said) then exceeds it, on data like the validation data. `error_map` asks for the map
-        in mode 1 as well.
+        in mode 1 as well. `beginning` says whether the states are beginnings of trajectories, as the system draws them, or
+        later frames; error bounds are tighter for whoever knows.
 
         A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """
         if self.system is not None:
             self.system.checked(state)
-        return self.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map)
+        return self.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map, beginning)
 
     def onward(
         self,
@@ -145,6 +147,7 @@ class HybridModel:
         tolerance: float | None = None,
         coverage: float | None = None,
         error_map: bool = False,
+        beginning: bool | None = None,
     ) -> Forecast:
         """As `predict`, from the answer of a surrogate: whether such a state can exist is not asked before a solver is."""
         if as_number(mode) not in (1, 2):
@@ -158,7 +161,7 @@ class HybridModel:
         blind = params is None and mode == 1 and not self.surrogate.config.params  # nobody looks at them
         rows = np.zeros((len(states), len(self.spec.params))) if blind else checked_params(self.spec, params, len(states))
         solve = self._solver(horizons) if mode == 2 else None  # before any work
-        rule = self._rule(mode, q, threshold, tolerance, coverage)
+        rule = self._rule(mode, q, threshold, tolerance, coverage, beginning)
         asked = (rule, solve, error_map or mode == 2, tolerance is not None)
         if isinstance(horizons, float):
             forecast = self._chain(states, horizons, rows, *asked)
@@ -169,7 +172,7 @@ class HybridModel:
         if lost:
             note = f"{lost} of {len(states)} answers are not finite: the surrogate has none to give."
             forecast = replace(forecast, notes=(*forecast.notes, note))
-        forecast = replace(forecast, start=states, params=None if blind else rows, model=self)
+        forecast = replace(forecast, start=states, params=None if blind else rows, beginning=beginning, model=self)
         return (first_of(forecast) if single else forecast).like(state)
 
     def _chain(
@@ -243,7 +246,7 @@ class HybridModel:
         yield f"of {self.spec.name}: {config.backbone}, {network:,} weights, {seen}, on {self.surrogate.mean.device}"
         yield f"engine: {self.engine}"
         yield f"horizons: {self._horizons_in_words()}, longer ones in chains"
-        provenance, validation = (self._bundle.provenance, self._bundle.validation) if self._bundle else ({}, {})
+        provenance, validation = (self.bundle.provenance, self.bundle.validation) if self.bundle else ({}, {})
         if "data" in provenance:
             yield f"trained on {provenance['data']}"
         share = share_of_no_change(validation)
@@ -308,7 +311,13 @@ class HybridModel:
         return Forecast(answer, np.ones(len(states), bool), seconds=seconds, horizon=horizon, notes=(note,))
 
     def _rule(
-        self, mode: int, q: float | None, threshold: Threshold | None, tolerance: float | None, coverage: float | None
+        self,
+        mode: int,
+        q: float | None,
+        threshold: Threshold | None,
+        tolerance: float | None,
+        coverage: float | None,
+        beginning: bool | None,
     ) -> Rule:
         """Who is deferred, after a look at whether the wishes go together."""
         keep = KEEP if q is None else q
@@ -330,18 +339,20 @@ class HybridModel:
         check_tolerance(tolerance)
         bound, share = self._known_bound(), COVERAGE if coverage is None else coverage
         bound.check(share)
-        return lambda horizon: lambda score: (flagged(bound(score, horizon, share), tolerance), None)
+        return lambda horizon: lambda score: (flagged(bound(score, horizon, share, beginning), tolerance), None)
 
     def bounded(self, horizon: float) -> bool:
         """Does one forecast answer that horizon, with an error bound?"""
         judged = self.judged is None or horizon in self.judged
         return judged and horizon <= self.longest and self._known_bound().covers(horizon)
 
-    def delivers(self, horizon: float, tolerance: float, coverage: float | None = None) -> Delivered | None:
+    def delivers(
+        self, horizon: float, tolerance: float, coverage: float | None = None, beginning: bool | None = None
+    ) -> Delivered | None:
         """What that tolerance costs and delivers on the validation data; None where there is no bound for the horizon."""
         check_tolerance(tolerance)
         share = COVERAGE if coverage is None else coverage
-        return expected(self._known_bound(), horizon, tolerance, share) if self.bounded(horizon) else None
+        return expected(self._known_bound(), horizon, tolerance, share, beginning) if self.bounded(horizon) else None
 
     def _known_bound(self) -> ErrorBound:
         if self.bound is None:
@@ -353,9 +364,9 @@ class HybridModel:
 
     def save(self, path: str | Path) -> None:
         """Write the model with its calibrations to one file, from which `hw.load` makes it again."""
-        if self._bundle is None:
+        if self.bundle is None:
             raise InvalidInput("This model was put together by hand: one that was loaded or wrapped can be saved.")
-        save_bundle(Path(path), self._bundle)
+        save_bundle(Path(path), self.bundle)
 
     def error_bounds(self, forecast: Forecast, coverage: float | None = None) -> np.ndarray | None:
         """What the error of each answer does not exceed in a share `coverage` of cases; 0 where the solver answered.
@@ -371,7 +382,7 @@ class HybridModel:
         for horizon in np.unique(horizons):
             if self.bounded(horizon):
                 some = horizons == horizon
-                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage))
+                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage, forecast.beginning))
         return like(forecast.score, bounds if np.isfinite(bounds).any() else None)
 
     def cell_bound(self, error_map: Any, horizon: float, coverage: float | None = None) -> np.ndarray:

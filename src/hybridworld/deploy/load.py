@@ -56,16 +56,28 @@ def load(
     """
     if solver is not None and not isinstance(solver, Environment):
         raise InvalidInput(f"The solver is {shown(solver)}: give a system, as hw.system('file.py:Class').")
-    bundle = load_bundle(find_model(model), backbone, solver)
+    loaded = ready(load_bundle(find_model(model), backbone, solver), solver, dask, signal, device, str(model))
+    set_engine(loaded, engine)
+    return loaded
+
+
+def ready(
+    bundle: Bundle,
+    solver: Environment | None = None,
+    dask: str | None = None,
+    signal: str | None = None,
+    device: str | torch.device | None = None,
+    name: str = "MODEL",
+) -> HybridModel:
+    """What `load` returns, of a bundle that is in memory, with eager torch; `name` is how the user named the model."""
     solver = solver_of(bundle, solver)
     if bundle.surrogate.config.guide and solver is None:
         raise InvalidInput(
             f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`."
         )
     bundle.surrogate.to(device_of(device))
-    loaded = assemble(bundle, solver, dask, chosen_signal(bundle, solver, signal, str(model)))
+    loaded = assemble(bundle, solver, dask, chosen_signal(bundle, solver, signal, name))
     warn_if_weak(loaded, bundle)
-    set_engine(loaded, engine)
     return loaded
 
 
@@ -77,7 +89,7 @@ def warn_if_weak(model: HybridModel, bundle: Bundle) -> None:
             f"The model of {model.spec.name} hardly beats no change: its validation MSE is {share:.2g} times that of answering "
             "with the state as it was. Train it longer before you use it.",
             WeakModel,
-            stacklevel=3,
+            stacklevel=4,
         )
     if model.calibration is not None and model.calibration.size < FEW:
         promised = f" (bounds: at most {model.bound.most:.0%})" if model.bound is not None else ""
@@ -85,7 +97,7 @@ def warn_if_weak(model: HybridModel, bundle: Bundle) -> None:
             f"The model of {model.spec.name} was calibrated by {model.calibration.size} trajectories, which promise little"
             f"{promised}: run `hybridworld calibrate` with --count {FEW} or more.",
             WeakModel,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -15,7 +15,7 @@ def coarsen(spec: StateSpec, states: np.ndarray, factor: int) -> np.ndarray:
 
 def refine(spec: StateSpec, states: np.ndarray, factor: int) -> np.ndarray:
     """Linear interpolation between cell centres, on a grid `factor` times finer; beyond open ends the value is constant."""
-    for axis, boundary in enumerate(axis.boundary for axis in spec.axes[: len(spec.grid)]):
+    for axis, boundary in enumerate(spec.boundaries):
         place = states.ndim - len(spec.grid) + axis
         cells = states.shape[place]
         position = (np.arange(cells * factor) + 0.5) / factor - 0.5  # of the fine centres, in coarse cells

@@ -127,6 +127,11 @@ class StateSpec:
     """The ratio of specific heats, where the fields are density, momentum (a vector) and energy of an ideal gas."""
 
     @property
+    def boundaries(self) -> tuple[str, ...]:
+        """What lies at the ends of each grid axis: `periodic`, `open` or `wall`."""
+        return tuple(axis.boundary for axis in self.axes[: len(self.grid)])
+
+    @property
     def channels(self) -> tuple[str, ...]:
         """Names of the channels: a vector field `momentum` gives `momentum_x`, `momentum_y`."""
         return tuple(name for each in self.fields for name in self.components(each))

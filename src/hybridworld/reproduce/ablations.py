@@ -4,11 +4,11 @@ import numpy as np
 
 from hybridworld.bench.intervals import mean_interval
 from hybridworld.data.pairs import Batch
+from hybridworld.reproduce.experiment import Experiment
 from hybridworld.reproduce.intervals import bare, geometric_mean, mean_of, over_runs, ratio_over_runs
 from hybridworld.reproduce.ranking import auroc_of
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.rules import LADDER_NET, LONGEST, SINGLE, STEP
-from hybridworld.reproduce.study import Study
 from hybridworld.surrogate.validation import scores
 
 ALONE = "self-consistency"
@@ -17,56 +17,57 @@ WEIGHTS = {0.0: "dagger 0", 0.1: "ladder", 1.0: "dagger 1"}
 """Weight of the DAgger part -> the variant that has it."""
 
 
-def datasets(study: Study) -> list[Row]:
+def datasets(experiment: Experiment) -> list[Row]:
     """What was trained, and how well: the mean validation MSE over the ladder, as training saw it; x is the seed."""
     rows = [
-        Row("mse", "main", study.system, "val", seed, bare(study.model(seed=seed).validation["mse"])) for seed in study.seeds
+        Row("mse", "main", experiment.system, "val", seed, bare(experiment.model(seed=seed).validation["mse"]))
+        for seed in experiment.seeds
     ]
-    weights = sum(weight.numel() for weight in study.surrogate().parameters())
-    return [*rows, Row("parameters, millions", "main", study.system, "val", 0, bare(weights / 1e6))]
+    weights = sum(weight.numel() for weight in experiment.surrogate().parameters())
+    return [*rows, Row("parameters, millions", "main", experiment.system, "val", 0, bare(weights / 1e6))]
 
 
-def self_consistency(study: Study) -> list[Row]:
+def self_consistency(experiment: Experiment) -> list[Row]:
     """Trainings without labels: the curves of the first one over epochs, and over seeds what they come to (x = 0)."""
     rows, falls, ends = list[Row](), list[float](), list[float]()
-    for seed in study.setting.seeds:
-        records = study.history(ALONE, seed)
+    for seed in experiment.setting.seeds:
+        records = experiment.history(ALONE, seed)
         still = [float(np.mean([each["no_change"]["mse"] for each in record["horizons"].values()])) for record in records]
         falls.append(records[0]["loss"] / max(records[-1]["loss"], 1e-30))
         ends.append(records[-1]["mse"] / still[-1])
-        if seed == study.setting.seeds[0]:
+        if seed == experiment.setting.seeds[0]:
             for number in sorted({*range(0, len(records), -(-len(records) // SHOWN)), len(records) - 1}):
-                record, place = records[number], (ALONE, study.system, "val", records[number]["epoch"])
+                record, place = records[number], (ALONE, experiment.system, "val", records[number]["epoch"])
                 rows.append(Row("loss", *place, bare(record["loss"])))
                 rows.append(Row("mse", *place, bare(record["mse"])))
                 rows.append(Row("mse of no change", *place, bare(still[number])))
-    end = (study.system, "val", 0)
+    end = (experiment.system, "val", 0)
     rows.append(Row("fall of the loss", ALONE, *end, geometric_mean(falls)))
     rows.append(Row("mse over no change", ALONE, *end, over_runs(ends)))
     for variant in (ALONE, LADDER_NET):
-        distances = [float(to_identity(study, variant, seed)) for seed in study.setting.seeds]
+        distances = [float(to_identity(experiment, variant, seed)) for seed in experiment.setting.seeds]
         rows.append(Row("distance to the identity", variant, *end, over_runs(distances)))
     return rows
 
 
-def to_identity(study: Study, variant: str, seed: int) -> float:
+def to_identity(experiment: Experiment, variant: str, seed: int) -> float:
     """rms over validation pairs of the predicted change, in deviations."""
 
     def measured() -> float:
         held = {
             h: Batch(batch.states, batch.horizons, batch.params, batch.states)
-            for h, batch in study.pairs("val", study.ladder).items()
+            for h, batch in experiment.pairs("val", experiment.ladder).items()
         }
-        return float(np.sqrt(np.mean([each.mse for each in scores(study.surrogate(variant, seed), held).values()])))
+        return float(np.sqrt(np.mean([each.mse for each in scores(experiment.surrogate(variant, seed), held).values()])))
 
-    return float(study.remember(("identity", variant, seed), measured))
+    return float(experiment.remember(("identity", variant, seed), measured))
 
 
-def single_horizon(study: Study) -> list[Row]:
+def single_horizon(experiment: Experiment) -> list[Row]:
     """A training at the longest horizon alone, against the ladder: errors there, their ratio over seeds, and the AUROC."""
-    place = (study.system, "val", LONGEST)
+    place = (experiment.system, "val", LONGEST)
     cells = {
-        variant: [study.cell("val", LONGEST, variant=variant, seed=seed) for seed in study.setting.seeds]
+        variant: [experiment.cell("val", LONGEST, variant=variant, seed=seed) for seed in experiment.setting.seeds]
         for variant in (LADDER_NET, SINGLE)
     }
     rows = []
@@ -77,13 +78,14 @@ def single_horizon(study: Study) -> list[Row]:
     return [*rows, Row("mse ratio", SINGLE, *place, ratio_over_runs(errors[SINGLE], errors[LADDER_NET]))]
 
 
-def dagger(study: Study) -> list[Row]:
+def dagger(experiment: Experiment) -> list[Row]:
     """The best validation MSE for three weights of the DAgger part (x), and their ratio to that of 0.1, over seeds."""
     mse = {
-        weight: [float(study.model(variant, seed).validation["mse"]) for seed in study.setting.seeds]
+        weight: [float(experiment.model(variant, seed).validation["mse"]) for seed in experiment.setting.seeds]
         for weight, variant in WEIGHTS.items()
     }
-    rows = [Row("mse", "DAgger", study.system, "val", weight, over_runs(values)) for weight, values in mse.items()]
+    rows = [Row("mse", "DAgger", experiment.system, "val", weight, over_runs(values)) for weight, values in mse.items()]
     return rows + [
-        Row("mse ratio", "DAgger", study.system, "val", weight, ratio_over_runs(mse[weight], mse[0.1])) for weight in (0.0, 1.0)
+        Row("mse ratio", "DAgger", experiment.system, "val", weight, ratio_over_runs(mse[weight], mse[0.1]))
+        for weight in (0.0, 1.0)
     ]

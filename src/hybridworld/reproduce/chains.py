@@ -16,10 +16,10 @@ from hybridworld.bench.worth.contenders import Starts
 from hybridworld.deploy.hybrid import Forecast, HybridModel
 from hybridworld.errors import HybridWorldError
 from hybridworld.reproduce import paper
+from hybridworld.reproduce.experiment import Experiment, rmse_of
 from hybridworld.reproduce.intervals import auroc_of_labels, share_of
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.rules import FAILED, LONGEST, MODE_1, MODE_2, ORACLE, RANDOM
-from hybridworld.reproduce.study import Study, rmse_of
 
 LINKS = paper.ROLLOUT_LENGTHS
 CHAINS = {True: 32, False: 256}
@@ -46,15 +46,15 @@ class Chains:
         return {"rmse": self.rmse.tolist(), "scores": self.scores.tolist(), "deferred": self.deferred.tolist()}
 
 
-def rollout(study: Study) -> list[Row]:
+def rollout(experiment: Experiment) -> list[Row]:
     """RMSE after k links of those chains that are not lost, the shares that are lost and deferred, and who fails."""
-    count = min(CHAINS[bool(study.environment.spec.grid)], study.setting.pairs)
-    found = study.remember(("chains", LINKS, count), partial(all_chains, study, count))
+    count = min(CHAINS[bool(experiment.environment.spec.grid)], experiment.setting.pairs)
+    found = experiment.remember(("chains", LINKS, count), partial(all_chains, experiment, count))
     rows = []
     for name, parts in found.items():
         chains = Chains(*(np.array(parts[each], float) for each in ("rmse", "scores", "deferred")))
         for link in LINKS:
-            place, now = (study.system, "test", link), chains.rmse[:, link - 1]
+            place, now = (experiment.system, "test", link), chains.rmse[:, link - 1]
             whole = np.isfinite(now)
             rows.append(Row("lost", name, *place, share_of(int((~whole).sum()), count)))
             if whole.any():
@@ -63,7 +63,7 @@ def rollout(study: Study) -> list[Row]:
                 known = chains.deferred[:, :link][np.isfinite(chains.deferred[:, :link])]
                 rows.append(Row("deferral", name, *place, mean_interval(known)))
         if name == MODE_1:
-            rows += failures(study.system, chains)
+            rows += failures(experiment.system, chains)
     return rows
 
 
@@ -81,21 +81,21 @@ def failures(system: str, chains: Chains) -> list[Row]:
     return [*rows, Row("auroc", FAILED, *place, auroc_of_labels(scores, failed))]
 
 
-def all_chains(study: Study, count: int) -> dict[str, dict[str, Any]]:
+def all_chains(experiment: Experiment, count: int) -> dict[str, dict[str, Any]]:
     """Mode 1 and mode 2 as deployed, and deferring as many links as mode 2 at random, or the worst of them."""
-    samples = [study.environment.initial("test", number) for number in study.numbers("test")[:count]]
+    samples = [experiment.environment.initial("test", number) for number in experiment.numbers("test")[:count]]
     starts = Starts(*(np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params")))
-    model, truth = study.hybrid(), [starts.states]
+    model, truth = experiment.hybrid(), [starts.states]
     for link in range(max(LINKS)):
-        study.tell(f"the truth, link {link + 1}")
-        truth.append(study.environment.solve(truth[-1], LONGEST, starts.params))
+        experiment.tell(f"the truth, link {link + 1}")
+        truth.append(experiment.environment.solve(truth[-1], LONGEST, starts.params))
     rng = np.random.default_rng(0)
     found = {}
     for name, threshold in ((MODE_1, NEVER), (MODE_2, None)):  # with its error map, mode 1 is mode 2 that never defers
-        study.tell(name)
+        experiment.tell(name)
         found[name] = deployed(model, starts, truth[1:], threshold)
     spent = np.nan_to_num(found[MODE_2].deferred).sum(axis=0).astype(int)
-    study.tell("deferring at random, and the worst")
+    experiment.tell("deferring at random, and the worst")
     found[RANDOM] = chosen(model, starts, truth[1:], lambda link, errors: rng.permutation(count) < spent[link])
     found[ORACLE] = chosen(model, starts, truth[1:], lambda link, errors: np.argsort(np.argsort(-errors)) < spent[link])
     return {name: chains.to_lists() for name, chains in found.items()}

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hybridworld.errors import InvalidInput, nearest
-from hybridworld.reproduce import ablations, gating, paper, ranking, rules, visual
+from hybridworld.reproduce import ablations, gating, map_agreement, paper, ranking, rules
 from hybridworld.reproduce.chains import rollout
+from hybridworld.reproduce.experiment import Experiment
 from hybridworld.reproduce.rows import Quantity, Row
 from hybridworld.reproduce.rules import COMPILED, MATCHED, MODE_1, MODE_2, STEP, TWIN
-from hybridworld.reproduce.study import Study
 
 SYSTEMS = paper.SYSTEMS
 
@@ -39,7 +39,7 @@ class Entry:
     title: str
     where: str
     metric: str
-    measure: Callable[[Study], list[Row]]
+    measure: Callable[[Experiment], list[Row]]
     paper: Callable[[Row], float | None] = lambda row: None
     """The paper's number for a row."""
     systems: tuple[str, ...] = SYSTEMS
@@ -174,11 +174,11 @@ ENTRIES = (
     ),
     Entry(
         "visual-proof", "figure", "The error map beside the true error", "Figures 2, 3, 4",
-        "rank correlation of the two maps over cells", visual.visual_proof,
+        "rank correlation of the two maps over cells", map_agreement.visual_proof,
     ),
     Entry(
         "horizon-sweep", "figure", "The same at four horizons", "Figures 15, 16, 17",
-        "rank correlation of the two maps over cells", visual.horizon_sweep,
+        "rank correlation of the two maps over cells", map_agreement.horizon_sweep,
     ),
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from hybridworld.bench.metrics import cut_interval
 from hybridworld.bench.worth.contenders import Method, Starts, has_twin, solver_answer, surrogate_answer, twin_answer
 from hybridworld.bench.worth.measure import look_at, times_alone
 from hybridworld.reproduce import paper
+from hybridworld.reproduce.experiment import Experiment, Gated
 from hybridworld.reproduce.intervals import bare, cut_from, geometric_mean, ratio_over_runs, sum_of
 from hybridworld.reproduce.ranking import auroc_of
 from hybridworld.reproduce.rows import Quantity, Row
@@ -29,7 +30,6 @@ from hybridworld.reproduce.rules import (
     STEP,
     TWIN,
 )
-from hybridworld.reproduce.study import Gated, Study
 
 PRICED = {True: {MODE_1: 4, MODE_2: 4}, False: {}}
 MOST = {True: 8, False: 12}
@@ -40,23 +40,23 @@ Prices = dict[str, list[float]]
 """Who answers -> milliseconds of each state, one at a time."""
 
 
-def cuts(study: Study) -> list[Row]:
+def cuts(experiment: Experiment) -> list[Row]:
     """Mode 2 at q = 0.75 over horizons and splits, beside the paper's protocol, blind deferral and the oracle."""
     rows = []
     for split in paper.SPLITS:
-        for h in study.ladder:
-            cell, place = study.cell(split, h), (study.system, split, h)
+        for h in experiment.ladder:
+            cell, place = experiment.cell(split, h), (experiment.system, split, h)
             rows.append(Row("auroc", STEP, *place, auroc_of(cell.scores[STEP], cell)))
             rows.append(Row("rmse", MODE_1, *place, mean_interval(cell.rmse)))
             rows.append(Row("nrmse", MODE_1, *place, bare(cell.relative[0])))
             rows.append(Row("vrmse", MODE_1, *place, bare(cell.relative[1])))
-            rows += cuts_at(study, split, h, paper.Q, h)
+            rows += cuts_at(experiment, split, h, paper.Q, h)
     return rows
 
 
-def cuts_at(study: Study, split: str, horizon: int, q: float, place: float) -> list[Row]:
+def cuts_at(experiment: Experiment, split: str, horizon: int, q: float, place: float) -> list[Row]:
     """The deployed cut and deferral at q, and the cuts of others; `place` is the x of the rows."""
-    cell, gated = study.cell(split, horizon), study.gated(split, horizon, q)
+    cell, gated = experiment.cell(split, horizon), experiment.gated(split, horizon, q)
     deferral = deferral_of(gated)
     found = {
         FROZEN: cut_from(cell.rmse, gated.rmse),
@@ -65,8 +65,8 @@ def cuts_at(study: Study, split: str, horizon: int, q: float, place: float) -> l
         MATCHED: cut_interval(cell.scores[STEP], cell.rmse, q),
         ORACLE_AT_Q: cut_interval(cell.rmse, cell.rmse, q),
     }
-    rows = [Row("cut", name, study.system, split, place, cut) for name, cut in found.items()]
-    return [*rows, Row("deferral", FROZEN, study.system, split, place, deferral)]
+    rows = [Row("cut", name, experiment.system, split, place, cut) for name, cut in found.items()]
+    return [*rows, Row("deferral", FROZEN, experiment.system, split, place, deferral)]
 
 
 def deferral_of(gated: Gated) -> Interval:
@@ -74,31 +74,31 @@ def deferral_of(gated: Gated) -> Interval:
     return share_interval(gated.deferred)
 
 
-def mode2(study: Study) -> list[Row]:
+def mode2(experiment: Experiment) -> list[Row]:
     """The same on test data at the longest horizon, with the speed that is left."""
-    rows = [row for row in cuts(study) if row.split == "test" and row.x == LONGEST]
-    price, deferral = price_of(study, LONGEST), deferral_of(study.gated("test", LONGEST, paper.Q))
+    rows = [row for row in cuts(experiment) if row.split == "test" and row.x == LONGEST]
+    price, deferral = price_of(experiment, LONGEST), deferral_of(experiment.gated("test", LONGEST, paper.Q))
     rows += [
-        Row(quantity, MODE_2, study.system, "test", LONGEST, speed_gated(price, solver, deferral))
+        Row(quantity, MODE_2, experiment.system, "test", LONGEST, speed_gated(price, solver, deferral))
         for solver, quantity in SOLVERS.items()
         if solver in price
     ]
     return rows
 
 
-def q_sweep(study: Study) -> list[Row]:
+def q_sweep(experiment: Experiment) -> list[Row]:
     """The cut over the keep fraction, at the longest horizon."""
-    return [row for split in paper.SPLITS for q in paper.Q_VALUES for row in cuts_at(study, split, LONGEST, q, q)]
+    return [row for split in paper.SPLITS for q in paper.Q_VALUES for row in cuts_at(experiment, split, LONGEST, q, q)]
 
 
-def pareto(study: Study) -> list[Row]:
+def pareto(experiment: Experiment) -> list[Row]:
     """RMSE and speed-up over q, on test data at the longest horizon; mode 1 stands at q = 1."""
-    price, cell = price_of(study, LONGEST), study.cell("test", LONGEST)
-    place, whole = (study.system, "test"), mean_interval(cell.rmse)
+    price, cell = price_of(experiment, LONGEST), experiment.cell("test", LONGEST)
+    place, whole = (experiment.system, "test"), mean_interval(cell.rmse)
     rows = [Row("rmse", MODE_1, *place, 1.0, whole)]
     rows += [Row(SOLVERS[name], MODE_1, *place, 1.0, speed_alone(price, name)) for name in SOLVERS if name in price]
     for q in (0.0, *paper.Q_VALUES, 1.0):
-        gated = study.gated("test", LONGEST, q)
+        gated = experiment.gated("test", LONGEST, q)
         deferral = deferral_of(gated)
         oracle = cut_interval(cell.rmse, cell.rmse, 1 - deferral.value).value
         rows.append(Row("rmse", MODE_2, *place, q, mean_interval(gated.rmse)))
@@ -115,11 +115,11 @@ def pareto(study: Study) -> list[Row]:
 # How fast is it?
 
 
-def speedup(study: Study) -> list[Row]:
+def speedup(experiment: Experiment) -> list[Row]:
     """Mode 1 over horizons, one state at a time on the same cores, against the compiled solver and its NumPy twin."""
     rows = []
-    for h in study.environment.spec.horizons:
-        price, place = price_of(study, h), (study.system, "test", h)
+    for h in experiment.environment.spec.horizons:
+        price, place = price_of(experiment, h), (experiment.system, "test", h)
         for name in (MODE_1, *SOLVERS):
             if name in price:
                 rows.append(Row("milliseconds", name, *place, geometric_mean(price[name])))
@@ -154,16 +154,16 @@ def inverse(found: Interval) -> Interval:
     return Interval(*(1 / end if end else float("inf") for end in (found.value, found.high, found.low)))
 
 
-def price_of(study: Study, horizon: int) -> Prices:
+def price_of(experiment: Experiment, horizon: int) -> Prices:
     """Times on as many threads as there are now."""
-    found: Prices = study.remember(("price", horizon, study.threads), partial(prices, study, horizon))
+    found: Prices = experiment.remember(("price", horizon, experiment.threads), partial(prices, experiment, horizon))
     return found
 
 
-def prices(study: Study, horizon: int) -> Prices:
+def prices(experiment: Experiment, horizon: int) -> Prices:
     """One state at a time, the same states at each horizon: medians of calls that take turns, after a warm-up."""
-    env, model = study.environment, study.hybrid()
-    batch, grid = study.pairs("test", study.ladder)[LONGEST], bool(env.spec.grid)
+    env, model = experiment.environment, experiment.hybrid()
+    batch, grid = experiment.pairs("test", experiment.ladder)[LONGEST], bool(env.spec.grid)
     starts = Starts(batch.states[: MOST[grid]].astype(float), batch.params[: MOST[grid]].astype(float))
 
     def gated(states: np.ndarray, horizon: int, params: np.ndarray) -> tuple[np.ndarray, None]:

@@ -12,10 +12,10 @@ from hybridworld.bench.metrics import aurc, auroc_at_tolerance, auroc_interval, 
 from hybridworld.data.pairs import Batch, Pairs
 from hybridworld.errors import HybridWorldError
 from hybridworld.reproduce import paper
+from hybridworld.reproduce.experiment import Cell, Experiment, rmse_of
 from hybridworld.reproduce.intervals import bare, deviation_of, geometric_mean, mean_auroc_lead, over_runs
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.rules import BEYOND, LONGEST, RIVALS, STEP
-from hybridworld.reproduce.study import Cell, Study, rmse_of
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import to_tensors
 from hybridworld.trust.registry import signals_for
@@ -35,63 +35,63 @@ def auroc_of(scores: np.ndarray, cell: Cell, kinds: np.ndarray | None = None) ->
     return auroc_interval(scores, cell.rmse, kinds=kinds)
 
 
-def auroc(study: Study) -> list[Row]:
+def auroc(experiment: Experiment) -> list[Row]:
     """Step-doubling over horizons and splits: at the worst quarter as in the paper, at a fixed tolerance, and by AURC."""
     rows = []
     for split in paper.SPLITS:
-        for h in study.ladder:
-            cell = study.cell(split, h)
-            own, place = cell.scores[STEP], (study.system, split, h)
+        for h in experiment.ladder:
+            cell = experiment.cell(split, h)
+            own, place = cell.scores[STEP], (experiment.system, split, h)
             rows.append(Row("auroc", STEP, *place, auroc_of(own, cell)))
-            if study.environment.spec.kinds:
-                rows.append(Row("auroc within kinds", STEP, *place, auroc_of(own, cell, study.kinds(split))))
+            if experiment.environment.spec.kinds:
+                rows.append(Row("auroc within kinds", STEP, *place, auroc_of(own, cell, experiment.kinds(split))))
             rows.append(Row("auroc at a tolerance", STEP, *place, bare(auroc_at_tolerance(own, cell.rmse, TOLERANCE))))
             rows.append(Row("aurc", STEP, *place, bare(aurc(own, cell.rmse))))
             rows.append(Row("excess aurc", STEP, *place, bare(excess_aurc(own, cell.rmse))))
     return rows
 
 
-def baselines(study: Study) -> list[Row]:
+def baselines(experiment: Experiment) -> list[Row]:
     """Every rival on test data at long horizons, and our own label-free signals beside them; nan: it does not apply here."""
-    horizons, makers = [h for h in study.ladder if h >= 16], makers_of(study)
-    beside = BESIDE if study.environment.spec.grid else (*BESIDE, *OF_VECTORS)
+    horizons, makers = [h for h in experiment.ladder if h >= 16], makers_of(experiment)
+    beside = BESIDE if experiment.environment.spec.grid else (*BESIDE, *OF_VECTORS)
     names = [STEP, *RIVALS, *(name for name in beside if name in makers)]
-    rows = compared(study, names, horizons)
+    rows = compared(experiment, names, horizons)
     absent = [name for name in RIVALS if name not in makers]
-    rows += [Row("auroc", name, study.system, "test", h, bare(float("nan"))) for name in absent for h in horizons]
-    if study.environment.spec.kinds:
+    rows += [Row("auroc", name, experiment.system, "test", h, bare(float("nan"))) for name in absent for h in horizons]
+    if experiment.environment.spec.kinds:
         own = {name: makers[name] for name in names if name in makers}
         rows += [
-            Row("auroc within kinds", name, study.system, "test", h, auroc_of(scores, cell, study.kinds("test")))
-            for h, cell in ((h, study.cell("test", h, own)) for h in horizons)
+            Row("auroc within kinds", name, experiment.system, "test", h, auroc_of(scores, cell, experiment.kinds("test")))
+            for h, cell in ((h, experiment.cell("test", h, own)) for h in horizons)
             for name, scores in cell.scores.items()
         ]
     return rows
 
 
-def energy_momentum(study: Study) -> list[Row]:
+def energy_momentum(experiment: Experiment) -> list[Row]:
     """What the dynamics conserve, against step-doubling."""
-    return compared(study, [STEP, "energy residual", "momentum residual"], study.ladder)
+    return compared(experiment, [STEP, "energy residual", "momentum residual"], experiment.ladder)
 
 
-def richardson(study: Study) -> list[Row]:
+def richardson(experiment: Experiment) -> list[Row]:
     """The solver against itself, with what it costs per answer."""
     classical = "Richardson, fixed-order"
-    rows = compared(study, [STEP, classical, "Richardson, geometric-mean"], study.ladder)
-    makers = makers_of(study)
-    for h in study.ladder:
-        cell = study.cell("test", h, {classical: makers[classical]})
+    rows = compared(experiment, [STEP, classical, "Richardson, geometric-mean"], experiment.ladder)
+    makers = makers_of(experiment)
+    for h in experiment.ladder:
+        cell = experiment.cell("test", h, {classical: makers[classical]})
         lead = mean_auroc_lead([cell.scores[STEP]], [cell.scores[classical]], [cell.rmse])
-        rows.append(Row("lead", classical, study.system, "test", h, lead))
+        rows.append(Row("lead", classical, experiment.system, "test", h, lead))
         for name in (classical, STEP):
-            took = study.remember(("cost", name, h, study.threads), partial(cost_of, study, makers[name], h))
-            rows.append(Row("milliseconds", name, study.system, "test", h, geometric_mean(took)))
+            took = experiment.remember(("cost", name, h, experiment.threads), partial(cost_of, experiment, makers[name], h))
+            rows.append(Row("milliseconds", name, experiment.system, "test", h, geometric_mean(took)))
     return rows
 
 
-def cost_of(study: Study, make: Callable[[], TrustSignal], horizon: int) -> list[float]:
+def cost_of(experiment: Experiment, make: Callable[[], TrustSignal], horizon: int) -> list[float]:
     """Milliseconds of a few answers to test pairs, one at a time."""
-    return milliseconds(make(), study.pairs("test", study.ladder)[horizon])
+    return milliseconds(make(), experiment.pairs("test", experiment.ladder)[horizon])
 
 
 def milliseconds(signal: TrustSignal, batch: Batch, most: int = 6) -> list[float]:
@@ -107,37 +107,37 @@ def milliseconds(signal: TrustSignal, batch: Batch, most: int = 6) -> list[float
     return taken[1:]
 
 
-def cross_seed(study: Study) -> list[Row]:
+def cross_seed(experiment: Experiment) -> list[Row]:
     """The AUROC of each seed, with their mean and deviation."""
     rows = []
     for split in paper.SPLITS:
-        for h in study.ladder:
-            cells, place = [study.cell(split, h, seed=seed) for seed in study.seeds], (study.system, split, h)
+        for h in experiment.ladder:
+            cells, place = [experiment.cell(split, h, seed=seed) for seed in experiment.seeds], (experiment.system, split, h)
             found = [auroc_of(cell.scores[STEP], cell) for cell in cells]
             values = [each.value for each in found]
             rows.append(Row("auroc", STEP, *place, over_runs(values)))
             rows.append(Row("deviation of the auroc", STEP, *place, deviation_of(values)))
-            rows += [Row("auroc", f"seed {seed}", *place, each) for seed, each in zip(study.seeds, found, strict=True)]
+            rows += [Row("auroc", f"seed {seed}", *place, each) for seed, each in zip(experiment.seeds, found, strict=True)]
     return rows
 
 
-def beyond(study: Study) -> list[Row]:
+def beyond(experiment: Experiment) -> list[Row]:
     """Horizons that no training has seen: AUROC and RMSE of one pass, and the RMSE of a chain of trained horizons."""
-    horizons = (LONGEST, *BEYOND[study.system])
+    horizons = (LONGEST, *BEYOND[experiment.system])
     rows = []
     for split in paper.SPLITS:
         for h in horizons:
-            cell, place = study.cell(split, h, horizons=horizons), (study.system, split, h)
+            cell, place = experiment.cell(split, h, horizons=horizons), (experiment.system, split, h)
             rows.append(Row("auroc", STEP, *place, auroc_of(cell.scores[STEP], cell)))
             rows.append(Row("rmse", "one pass", *place, mean_interval(cell.rmse)))
-            if chain := study.remember(("chain", split, h), partial(errors_of_chain, study, split, h, horizons)):
+            if chain := experiment.remember(("chain", split, h), partial(errors_of_chain, experiment, split, h, horizons)):
                 rows.append(Row("rmse", "chain", *place, mean_interval(np.array(chain))))
     return rows
 
 
-def errors_of_chain(study: Study, split: str, horizon: int, horizons: tuple[int, ...]) -> list[float]:
+def errors_of_chain(experiment: Experiment, split: str, horizon: int, horizons: tuple[int, ...]) -> list[float]:
     """RMSE of each pair when trained horizons are chained; none where a chain leaves the states that there can be."""
-    model, batch = study.hybrid(), study.pairs(split, horizons)[horizon]
+    model, batch = experiment.hybrid(), experiment.pairs(split, horizons)[horizon]
     try:
         answers = model.predict(batch.states.astype(float), horizon, batch.params.astype(float), mode=1).state
     except HybridWorldError:
@@ -145,13 +145,13 @@ def errors_of_chain(study: Study, split: str, horizon: int, horizons: tuple[int,
     return rmse_of(answers, batch.futures, model.surrogate.std.numpy()).tolist()
 
 
-def compared(study: Study, names: Sequence[str], horizons: Sequence[int]) -> list[Row]:
+def compared(experiment: Experiment, names: Sequence[str], horizons: Sequence[int]) -> list[Row]:
     """On test data: the AUROC of those signals that apply, and the leads over them, mean over the horizons."""
-    makers = {name: make for name, make in makers_of(study).items() if name in names}
-    cells = [study.cell("test", h, makers) for h in horizons]
+    makers = {name: make for name, make in makers_of(experiment).items() if name in names}
+    cells = [experiment.cell("test", h, makers) for h in horizons]
     present = [name for name in names if name in makers]
     rows = [
-        Row("auroc", name, study.system, "test", h, auroc_of(cell.scores[name], cell))
+        Row("auroc", name, experiment.system, "test", h, auroc_of(cell.scores[name], cell))
         for name in present
         for h, cell in zip(horizons, cells, strict=True)
     ]
@@ -160,26 +160,26 @@ def compared(study: Study, names: Sequence[str], horizons: Sequence[int]) -> lis
         mine, other = ([cell.scores[name] for cell in cells] for name in (own, rival))
         return mean_auroc_lead(mine, other, [cell.rmse for cell in cells])
 
-    rows += [Row("lead", name, study.system, "test", 0, lead(STEP, name)) for name in present if name != STEP]
+    rows += [Row("lead", name, experiment.system, "test", 0, lead(STEP, name)) for name in present if name != STEP]
     if ENSEMBLE in present:
         others = [name for name in present if name not in (STEP, ENSEMBLE)]
-        rows += [Row("lead of the ensemble", name, study.system, "test", 0, lead(ENSEMBLE, name)) for name in others]
+        rows += [Row("lead of the ensemble", name, experiment.system, "test", 0, lead(ENSEMBLE, name)) for name in others]
     return rows
 
 
-def makers_of(study: Study) -> dict[str, Callable[[], TrustSignal]]:
-    """All signals of the study's first model; an ensemble where there are several seeds."""
-    surrogate = study.surrogate()
+def makers_of(experiment: Experiment) -> dict[str, Callable[[], TrustSignal]]:
+    """All signals of the experiment's first model; an ensemble where there are several seeds."""
+    surrogate = experiment.surrogate()
 
     def others() -> list[Surrogate]:
-        return [study.surrogate(seed=seed) for seed in study.seeds[1:]]
+        return [experiment.surrogate(seed=seed) for seed in experiment.seeds[1:]]
 
     def head_pairs() -> Pairs:
-        return study.training_pairs(4 if study.environment.spec.grid else 128)
+        return experiment.training_pairs(4 if experiment.environment.spec.grid else 128)
 
     return signals_for(
         Ingredients(
-            surrogate, study.environment, others if len(study.seeds) > 1 else None, head_pairs,
-            lambda: study.pairs("val", study.ladder), study.setting.head_steps,
+            surrogate, experiment.environment, others if len(experiment.seeds) > 1 else None, head_pairs,
+            lambda: experiment.pairs("val", experiment.ladder), experiment.setting.head_steps,
         )
     )  # fmt: skip

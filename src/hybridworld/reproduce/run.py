@@ -9,12 +9,12 @@ from shutil import copyfile
 from hybridworld.data.atomic import make_folder
 from hybridworld.figures.forecasts import draw_proofs
 from hybridworld.reproduce.entries import Entry
+from hybridworld.reproduce.experiment import Experiment, digest
 from hybridworld.reproduce.figures import draw_entry
+from hybridworld.reproduce.map_agreement import PROVEN, SWEPT, proofs_of
 from hybridworld.reproduce.report import claims_page, results_page
 from hybridworld.reproduce.rows import Row
-from hybridworld.reproduce.study import Study, digest
 from hybridworld.reproduce.verdicts import Network, Verdict, all_verdicts
-from hybridworld.reproduce.visual import PROVEN, SWEPT, proofs_of
 
 Results = dict[str, list[Row]]
 """Entry -> rows of all systems."""
@@ -23,16 +23,18 @@ Tell = Callable[[int, int, str], None]
 PICTURES: dict[str, dict[bool, tuple[int, ...]]] = {"visual-proof": PROVEN, "horizon-sweep": SWEPT}
 
 
-def run(entries: Sequence[Entry], studies: Mapping[str, Study], out: Path, tell: Tell) -> list[Verdict]:
-    """Everything from the studies to the pages below `out`."""
+def run(entries: Sequence[Entry], experiments: Mapping[str, Experiment], out: Path, tell: Tell) -> list[Verdict]:
+    """Everything from the experiments to the pages below `out`."""
     figures = out / "results"
     make_folder(figures)
     with ExitStack() as stack:
-        for study in studies.values():
-            stack.enter_context(study.held)
-        results, left_out = measure_all(entries, studies, figures, tell)
-        how = [describe(study) for study in studies.values()] + [f"Left out: {what}: {why}." for what, why in left_out.items()]
-    verdicts = all_verdicts(results, {name: network_of(study) for name, study in studies.items()})
+        for experiment in experiments.values():
+            stack.enter_context(experiment.held)
+        results, left_out = measure_all(entries, experiments, figures, tell)
+        how = [describe(experiment) for experiment in experiments.values()] + [
+            f"Left out: {what}: {why}." for what, why in left_out.items()
+        ]
+    verdicts = all_verdicts(results, {name: network_of(experiment) for name, experiment in experiments.items()})
     sections = [(entry, results[entry.id], pictures_of(entry, results[entry.id], figures)) for entry in entries]
     (out / "results.md").write_text(results_page(sections, verdicts, how, figures.name))
     (out / "claims.md").write_text(claims_page(verdicts, how))
@@ -40,21 +42,23 @@ def run(entries: Sequence[Entry], studies: Mapping[str, Study], out: Path, tell:
 
 
 def measure_all(
-    entries: Sequence[Entry], studies: Mapping[str, Study], figures: Path, tell: Tell
+    entries: Sequence[Entry], experiments: Mapping[str, Experiment], figures: Path, tell: Tell
 ) -> tuple[Results, dict[str, str]]:
     """Entry -> rows; and what was left out, with the reason."""
-    jobs = [(entry, study) for study in studies.values() for entry in entries if study.system in entry.systems]
+    jobs = [
+        (entry, experiment) for experiment in experiments.values() for entry in entries if experiment.system in entry.systems
+    ]
     results: Results = {entry.id: [] for entry in entries}
     left_out = {}
-    for number, (entry, study) in enumerate(jobs):
-        study.tell = partial(_told, tell, number, len(jobs), f"{study.system}, {entry.id}")
-        study.tell("")
-        if why := reason_to_skip(entry, study):
-            left_out[f"{entry.id}, {study.system}"] = why
+    for number, (entry, experiment) in enumerate(jobs):
+        experiment.tell = partial(_told, tell, number, len(jobs), f"{experiment.system}, {entry.id}")
+        experiment.tell("")
+        if why := reason_to_skip(entry, experiment):
+            left_out[f"{entry.id}, {experiment.system}"] = why
         else:
-            results[entry.id] += entry.measure(study)
+            results[entry.id] += entry.measure(experiment)
             if entry.id in PICTURES:
-                draw_visual(entry, study, figures / f"{entry.id}-{study.system}.png")
+                draw_visual(entry, experiment, figures / f"{entry.id}-{experiment.system}.png")
     tell(len(jobs), len(jobs), "")
     return results, left_out
 
@@ -63,11 +67,11 @@ def _told(tell: Tell, done: int, total: int, what: str, text: str) -> None:
     tell(done, total, f"{what}: {text}")
 
 
-def reason_to_skip(entry: Entry, study: Study) -> str:
+def reason_to_skip(entry: Entry, experiment: Experiment) -> str:
     """Why an entry is not measured for a system at its scale; empty: it is."""
-    if entry.retrains and study.setting.why_not:
-        return study.setting.why_not
-    if len(study.seeds) < entry.seeds:
+    if entry.retrains and experiment.setting.why_not:
+        return experiment.setting.why_not
+    if len(experiment.seeds) < entry.seeds:
         return "it takes several seeds, and there is one"
     return ""
 
@@ -82,36 +86,38 @@ def pictures_of(entry: Entry, rows: Sequence[Row], figures: Path) -> list[str]:
     return [f"{entry.id}.png"]
 
 
-def draw_visual(entry: Entry, study: Study, path: Path) -> None:
+def draw_visual(entry: Entry, experiment: Experiment, path: Path) -> None:
     """The panels of a visual proof, from the cache if they were drawn before."""
-    spec, known = study.environment.spec, study.cache / "pictures" / f"{study.system}-{digest(study.key, entry.id)}.png"
+    spec, known = (
+        experiment.environment.spec,
+        experiment.cache / "pictures" / f"{experiment.system}-{digest(experiment.key, entry.id)}.png",
+    )
     if not known.is_file():
         make_folder(known.parent)
-        title = f"{spec.title}\n{entry.where} of the paper; scale {study.setting.scale}"
-        draw_proofs(spec, proofs_of(study, PICTURES[entry.id][bool(spec.grid)]), title, known)
+        title = f"{spec.title}\n{entry.where} of the paper; scale {experiment.setting.scale}"
+        draw_proofs(spec, proofs_of(experiment, PICTURES[entry.id][bool(spec.grid)]), title, known)
     copyfile(known, path)
 
 
-def network_of(study: Study) -> Network:
-    """The network that the results of a study are about."""
-    bundle, scale = study.model(), study.setting.scale
-    name = (
-        f"the {bundle.surrogate.config.backbone} of {study.system} ({'given' if study.given else f'trained at scale {scale}'})"
-    )
-    return Network(name, scale, float(bundle.validation["mse"]), scale == "paper" and study.like_given)
+def network_of(experiment: Experiment) -> Network:
+    """The network that the results of an experiment are about."""
+    bundle, scale = experiment.model(), experiment.setting.scale
+    origin = "given" if experiment.given else f"trained at scale {scale}"
+    name = f"the {bundle.surrogate.config.backbone} of {experiment.system} ({origin})"
+    return Network(name, scale, float(bundle.validation["mse"]), scale == "paper" and experiment.like_given)
 
 
-def describe(study: Study) -> str:
+def describe(experiment: Experiment) -> str:
     """One line for the page: what was trained, and on how much it was judged."""
-    bundle, chosen = study.model(), study.setting
+    bundle, chosen = experiment.model(), experiment.setting
     training, known = bundle.config.training, bundle.provenance
     took = f", after {known['seconds'] / 60:.0f} minutes by the clock" if "seconds" in known else ""
-    network = "state and parameters" if study.surrogate().config.params else "the state alone"
-    versions = f"; measured by {', '.join(sorted(study.versions))}" if study.versions else ""
+    network = "state and parameters" if experiment.surrogate().config.params else "the state alone"
+    versions = f"; measured by {', '.join(sorted(experiment.versions))}" if experiment.versions else ""
     return (
-        f"**{study.system}**: scale {chosen.scale}; {bundle.surrogate.config.backbone} that sees {network}, "
-        f"{'given' if study.given else 'trained here'}, validation MSE {float(bundle.validation['mse']):.3g}: epoch "
+        f"**{experiment.system}**: scale {chosen.scale}; {bundle.surrogate.config.backbone} that sees {network}, "
+        f"{'given' if experiment.given else 'trained here'}, validation MSE {float(bundle.validation['mse']):.3g}: epoch "
         f"{known.get('epoch', '?')} of at most {training.epochs} with {training.samples:,} pairs each was the best{took}; "
-        f"seeds {', '.join(map(str, study.seeds))}; {chosen.pairs} pairs per cell, each from a trajectory of its own; "
-        f"times on {study.threads[0]} threads{versions}."
+        f"seeds {', '.join(map(str, experiment.seeds))}; {chosen.pairs} pairs per cell, each from a trajectory of its own; "
+        f"times on {experiment.threads[0]} threads{versions}."
     )

@@ -129,8 +129,13 @@ class Config(Section):
     @model_validator(mode="after")
     def _guided(self) -> "Config":
         training = self.training
-        if self.surrogate.guide and self.surrogate.backbone != "leap":
-            raise ValueError(f"surrogate.guide is for the backbone leap, not for {self.surrogate.backbone}")
+        if self.surrogate.guide:
+            from hybridworld.surrogate.backbones import GUIDED
+
+            if self.surrogate.backbone not in GUIDED:
+                raise ValueError(
+                    f"surrogate.guide is for the backbone {' or '.join(GUIDED)}, not for {self.surrogate.backbone}"
+                )
         if training.weighting == "guide" and not self.surrogate.guide:
             raise ValueError("training.weighting=guide needs surrogate.guide=true")
         if training.weighting == "guide" and (training.dagger or training.objective != "supervised"):

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.config import SurrogateConfig
 from hybridworld.surrogate.leap import Leap, gathered, interpolated
 
 SMALLEST = 1e-2
@@ -23,6 +25,14 @@ LITTLE = 0.1
 
 class GuidedLeap(nn.Module):
     """A pure function of tensors: the guide itself is run elsewhere."""
+
+    states = "fields"
+
+    @staticmethod
+    def options(config: SurrogateConfig, spec: StateSpec) -> dict[str, int]:
+        """The patch of `Leap`, and how much coarser the guide's grid is: as configured, or as the latent grid."""
+        patch = Leap.options(config, spec)["patch"]
+        return {"patch": patch, "factor": config.guide_factor or patch}
 
     def __init__(
         self,

@@ -13,7 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.conditioning import FiLM
+from hybridworld.surrogate.config import SurrogateConfig
 
 CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
@@ -25,6 +27,13 @@ FINEST = 32
 
 class Leap(nn.Module):
     """channels -> answers; `latent` and `beside` count further inputs, on the latent grid and at the full resolution."""
+
+    states = "fields"
+
+    @staticmethod
+    def options(config: SurrogateConfig, spec: StateSpec) -> dict[str, int]:
+        """The patch: as configured, or by the grid."""
+        return {"patch": config.patch or default_patch(spec.grid)}
 
     def __init__(
         self,

@@ -8,6 +8,8 @@ from hybridworld.surrogate.conditioning import FiLM
 class MLP(nn.Module):
     """channels -> 256, four residual blocks, LayerNorm, GELU, -> channels."""
 
+    states = "state vectors"
+
     def __init__(self, channels: int, boundaries: tuple[str, ...], condition: int, width: int = 256) -> None:
         super().__init__()
         self.stem = nn.Linear(channels, width)

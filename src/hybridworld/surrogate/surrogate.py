@@ -24,13 +24,12 @@ from hybridworld.errors import CodeFailure, InvalidInput, raised
 from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.backbones import BACKBONES, Backbone, find_backbone
+from hybridworld.surrogate.backbones import BACKBONES, Backbone, network_for
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
 from hybridworld.surrogate.engines.engine import Running
 from hybridworld.surrogate.guide import Guide
-from hybridworld.surrogate.guided import GuidedLeap
-from hybridworld.surrogate.leap import averaged, default_patch
+from hybridworld.surrogate.leap import averaged
 from hybridworld.surrogate.normalisation import Normalisation, amplitude
 from hybridworld.surrogate.variables import gas_state, gas_variables
 
@@ -61,18 +60,12 @@ class Surrogate(nn.Module):
     ) -> None:
         super().__init__()
         self._keep(spec, config, scales)
-        boundaries = tuple(axis.boundary for axis in spec.axes[: len(spec.grid)])
-        make = backbone or find_backbone(config.backbone, spec)
+        make, options = network_for(config, spec, backbone)
         self.conditioning = Conditioning(len(spec.params) if config.params else 0, CONDITION)
-        options = {} if config.width is None else {"width": config.width}
-        if config.backbone == "leap":
-            options["patch"] = config.patch or default_patch(spec.grid)
         self.guide: Guide | None = None
         self.engine: Running | None = None
         """What answers instead of the network where no gradient is wanted: called with `inputs`; a copy of the weights."""
-        if config.guide:
-            make, options["factor"] = GuidedLeap, config.guide_factor or options["patch"]
-        self.backbone: Any = self._made(make, boundaries, options)
+        self.backbone: Any = self._made(make, options)
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():
                 nn.init.zeros_(parameter)
@@ -88,9 +81,9 @@ class Surrogate(nn.Module):
         for name, values in zip(("low", "high"), allowed.unbind(1), strict=True):
             self.register_buffer(name, values.clone(), persistent=False)
 
-    def _made(self, make: Any, boundaries: tuple[str, ...], options: dict[str, Any]) -> Any:
+    def _made(self, make: Any, options: dict[str, Any]) -> Any:
         """The network; one of the user's own is tried at once, so that what it gets wrong is told with the user's line."""
-        arguments = (len(self.spec.channels), boundaries, CONDITION)
+        arguments = (len(self.spec.channels), self.spec.boundaries, CONDITION)
         if self.config.backbone in BACKBONES:
             return make(*arguments, **options)
         z, name = torch.zeros(2, *self.spec.shape), f"The network {self.config.backbone}"

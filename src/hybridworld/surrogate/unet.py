@@ -30,6 +30,8 @@ SMALLEST = 2**3  # cells: three halvings
 class UNet(nn.Module):
     """Four levels with 1, 2, 4 and 4 times `width` features."""
 
+    states = "fields"
+
     def __init__(self, channels: int, boundaries: tuple[str, ...], condition: int, width: int = 48) -> None:
         super().__init__()
         if len(boundaries) not in CONV:

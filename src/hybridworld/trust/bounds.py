@@ -1,9 +1,10 @@
 """From an error map to a magnitude:   error <= k(h, coverage) * (score + β)      for a share `coverage` of all answers
 
-k is the conformal quantile of error / (score + β) on validation trajectories (crepes), one per horizon (Mondrian). Where it is
-known which answers were asked at the beginning of a trajectory and which later on, each of the two has its own k and the larger
-bound counts: how they mix in use is not known, and a fresh blast is not like a developed flow. It holds for data like the
-validation data, whatever the network; under shift it is a guess, and `deploy.gate` audits it.
+k is the conformal quantile of error / (score + β) on validation trajectories (crepes), one per horizon (Mondrian). Where the
+validation data tell which answers were asked at the beginning of a trajectory and which later on, each of the two has its own
+k, since a fresh blast is not like a developed flow. Whoever knows where a state stands in its trajectory (`beginning`) gets
+that bound; otherwise the larger one counts. It holds for data like the validation data, whatever the network; under shift it
+is a guess, and `deploy.gate` audits it.
 """
 
 from collections.abc import Mapping
@@ -65,14 +66,16 @@ class ErrorBound:
     """
 
     def __init__(self, residuals: Residuals, trajectories: int | None = None, beginning: np.ndarray | None = None) -> None:
-        groups = [residuals]
+        self._apart: dict[bool | None, Residuals] = {None: residuals}
         if beginning is not None and min(beginning.sum(), (~beginning).sum()) >= APART:
-            groups = [residuals.of(beginning), residuals.of(~beginning)]
-        self.residuals = residuals
+            self._apart |= {True: residuals.of(beginning), False: residuals.of(~beginning)}
         self._horizons = np.array(sorted(residuals.scores))
-        self._groups = [_Group(each) for each in groups]
+        groups = {begins: _Group(each) for begins, each in self._apart.items() if len(self._apart) == 1 or begins is not None}
+        self._groups: dict[bool | None, list[_Group]] = {
+            begins: [groups[begins]] if begins in groups else list(groups.values()) for begins in (None, True, False)
+        }
         self.trajectories = trajectories or min(len(values) for values in residuals.scores.values())
-        fewest = min(self.trajectories, *(group.fewest for group in self._groups))
+        fewest = min(self.trajectories, *(group.fewest for group in groups.values()))
         self.most = fewest / (fewest + 1)
         """The largest coverage that so many trajectories can promise."""
         self.default = min(COVERAGE, self.most)
@@ -81,10 +84,16 @@ class ErrorBound:
         """Does the horizon lie in the calibrated range? Beyond it there is no bound."""
         return bool(self._horizons[0] <= horizon <= self._horizons[-1])
 
-    def __call__(self, scores: np.ndarray, horizon: float, coverage: float | None = None) -> np.ndarray:
+    def residuals(self, beginning: bool | None = None) -> Residuals:
+        """The validation data, or those of beginnings (True) or of later frames (False) where these are told apart."""
+        return self._apart.get(beginning, self._apart[None])
+
+    def __call__(
+        self, scores: np.ndarray, horizon: float, coverage: float | None = None, beginning: bool | None = None
+    ) -> np.ndarray:
         """What the error does not exceed in a share `coverage` of cases; between two calibrated horizons, linear in log2 h.
 
-        Without a coverage it is `default`.
+        Without a coverage it is `default`. `beginning` says whether the states begin their trajectories; None: not known.
         """
         coverage = self.default if coverage is None else coverage
         self.check(coverage)
@@ -102,14 +111,15 @@ class ErrorBound:
         above = int(np.searchsorted(self._horizons, horizon))
         high = float(self._horizons[above])
         if high == horizon:
-            return self._at(scores, high, coverage)
+            return self._at(scores, high, coverage, beginning)
         low = float(self._horizons[above - 1])
         share = np.log2(horizon / low) / np.log2(high / low)
-        return (1 - share) * self._at(scores, low, coverage) + share * self._at(scores, high, coverage)
+        return (1 - share) * self._at(scores, low, coverage, beginning) + share * self._at(scores, high, coverage, beginning)
 
-    def _at(self, scores: np.ndarray, horizon: float, coverage: float) -> np.ndarray:
-        """The bound at a calibrated horizon: the larger one of the groups."""
-        return np.max([group.bound(scores, horizon, max(coverage - ROUNDING, ROUNDING)) for group in self._groups], axis=0)
+    def _at(self, scores: np.ndarray, horizon: float, coverage: float, beginning: bool | None) -> np.ndarray:
+        """The bound at a calibrated horizon: the larger one of the groups that the states may belong to."""
+        confidence = max(coverage - ROUNDING, ROUNDING)
+        return np.max([group.bound(scores, horizon, confidence) for group in self._groups[beginning]], axis=0)
 
     def check(self, coverage: float) -> None:
         """Raise for a coverage that so few validation trajectories cannot promise."""

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from torch import Tensor, nn
 
 from hybridworld.data.pairs import Batch, Pairs
-from hybridworld.surrogate.backbones import find_backbone
+from hybridworld.surrogate.backbones import default_backbone, find_backbone
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.surrogate import CONDITION, Surrogate
 from hybridworld.surrogate.validation import in_pieces, to_tensors
@@ -36,12 +36,11 @@ class ErrorHead(nn.Module):
     def __init__(self, surrogate: Surrogate, seed: int = 0) -> None:
         super().__init__()
         spec = surrogate.spec
-        boundaries = tuple(axis.boundary for axis in spec.axes[: len(spec.grid)])
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self.conditioning = Conditioning(len(spec.params) if surrogate.config.params else 0, CONDITION)
-            make = find_backbone("unet" if spec.grid else "mlp", spec)
-            self.network = make(len(spec.channels), boundaries, CONDITION, WIDTH[bool(spec.grid)])
+            make = find_backbone(default_backbone(spec), spec)
+            self.network = make(len(spec.channels), spec.boundaries, CONDITION, WIDTH[bool(spec.grid)])
         self.to(surrogate.mean.device)
         self._surrogate = [surrogate]  # in a list, so that its weights are not this module's
         self.cost = Cost(passes=2, training="a network", labels=True)

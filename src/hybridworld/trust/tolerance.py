@@ -43,8 +43,8 @@ def delivered(errors: np.ndarray, bounds: np.ndarray, tolerance: float) -> Deliv
     return Delivered(float(deferred.mean()), float(wrong.mean()), int(wrong.sum()) / accepted if accepted else float("nan"))
 
 
-def expected(bound: ErrorBound, horizon: float, tolerance: float, coverage: float) -> Delivered:
+def expected(bound: ErrorBound, horizon: float, tolerance: float, coverage: float, beginning: bool | None = None) -> Delivered:
     """What the validation data say about it, at the calibrated horizon nearest to the given one."""
-    known = bound.residuals
+    known = bound.residuals(beginning)
     nearest = min(known.scores, key=lambda each: abs(np.log2(each / horizon)))
-    return delivered(known.errors[nearest], bound(known.scores[nearest], nearest, coverage), tolerance)
+    return delivered(known.errors[nearest], bound(known.scores[nearest], nearest, coverage, beginning), tolerance)

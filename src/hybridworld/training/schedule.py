@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from hybridworld.app.material import Material, find_material, from_solver, in_words
 from hybridworld.data.atomic import make_folder, write_atomically
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import VECTORS, Held, Solved
@@ -31,6 +30,7 @@ from hybridworld.surrogate.config import TrainingConfig, parse_wishes
 from hybridworld.surrogate.normalisation import MOST
 from hybridworld.surrogate.parallel import team
 from hybridworld.surrogate.train import Task
+from hybridworld.training.material import Material, find_material, from_solver, in_words
 
 FILE, DATA = "schedule.json", "data"
 SOURCES = OWN, STREAM, DATASET = "data of its own", "a stream", "a dataset"

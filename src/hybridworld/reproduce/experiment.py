@@ -73,7 +73,7 @@ class Gated:
 
 
 @dataclass
-class Study:
+class Experiment:
     """One system at one scale, with its cache."""
 
     setting: Setting
@@ -82,7 +82,7 @@ class Study:
     """Trained models to use instead of training: one per seed."""
     tell: Callable[[str], None] = field(default=lambda text: None)
     held: ExitStack = field(default_factory=ExitStack)
-    """Streams that stay open while the study is in use."""
+    """Streams that stay open while the experiment is in use."""
     versions: set[str] = field(default_factory=set)
     """Of this package, by which the results in use were measured."""
     _pairs: dict[tuple[str, tuple[int, ...]], dict[int, Batch]] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridworld.app import engine_report
+from hybridworld.app import bench_engines
 from hybridworld.errors import InvalidInput
 from tests.app.commands import command, predict
 from tests.deploy.fakes import saved
@@ -22,7 +22,7 @@ def file(tmp_path, monkeypatch):
 
 
 def test_every_engine_has_a_row_and_the_choice_is_remembered(file, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine_report, "installed", lambda quick: ["eager-bf16"])
+    monkeypatch.setattr(bench_engines, "installed", lambda quick: ["eager-bf16"])
     told = json.loads(
         command("bench", "engines", file, "--system", SYSTEM, "--rounds", 3, "--out", tmp_path / "page.md", "--json")
     )

@@ -8,18 +8,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hybridworld.app.models import check_fits, load_model
+from hybridworld.app.loading import load_model
 from hybridworld.app.progress import announce, progress_bar
 from hybridworld.data.atomic import make_folder
-from hybridworld.data.dataset import Dataset
-from hybridworld.data.evidence import Until
-from hybridworld.deploy.calibrate import calibrate_bundle, calibrating_evidence
-from hybridworld.deploy.load import MODELS, find_model, solver_of
+from hybridworld.deploy.calibrate import calibrate_model
+from hybridworld.deploy.load import MODELS, find_model
 from hybridworld.deploy.wrap import wrap
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
-from hybridworld.surrogate.budget import FEWEST_CALIBRATING
-from hybridworld.surrogate.bundle import save_bundle
+from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.trust.bounds import Residuals
 from hybridworld.trust.calibrate import calibrated_signals, calibration_arrays
 from hybridworld.trust.calibration import Calibration
@@ -28,28 +25,21 @@ from hybridworld.trust.step_doubling import StepDoubling
 SHOWN = (0.5, 0.75, 0.9)  # keep fractions
 
 
-def calibrate_model(
+def calibrate_to_file(
     model: str | Path, backbone: str | None, data: Path | None, environment: Environment | None, count: int | None = None,
-    out: Path | None = None, signal: str | None = None, deadline: float | None = None, device: str | None = None,
-) -> Path:  # fmt: skip
-    """Judge validation trajectories that chose nothing: thresholds and error bounds then follow from the file.
+    out: Path | None = None, signal: str | None = None, device: str | None = None,
+) -> tuple[Path, Bundle]:  # fmt: skip
+    """The calibrated model and its file, which is the model's own unless `out` names another.
 
-    They are written into the model's own file unless `out` names another; what ships with the package is never changed. After
-    `deadline` (of time.monotonic) there are no more than it takes to promise anything.
+    What ships with the package is never changed.
     """
     path = checked_target(out or find_model(model))
     bundle = load_model(model, backbone, environment, device)
-    if data is not None:
-        check_fits(model, bundle.surrogate.spec, data, Dataset(data).spec)
-    solver = solver_of(bundle, environment)
-    evidence, origin = calibrating_evidence(bundle, data, solver)
-    if deadline is not None:
-        evidence = Until(evidence, deadline, FEWEST_CALIBRATING)
     announce("calibrating")
     with calibrating() as tell:
-        bundle = calibrate_bundle(bundle, signal or StepDoubling.name, evidence, origin, solver, count, tell)
+        bundle = calibrate_model(bundle, data, environment, signal, count, tell=tell, name=str(model))
     save_bundle(path, bundle)
-    return path
+    return path, bundle
 
 
 def checked_target(path: Path) -> Path:
@@ -63,13 +53,14 @@ def checked_target(path: Path) -> Path:
 def calibrate_own(
     code: str, environment: Environment | None, horizons: str | None, data: Path | None, count: int | None,
     out: Path | None, signal: str | None,
-) -> Path:  # fmt: skip
+) -> tuple[Path, Bundle]:  # fmt: skip
     """The same for a model of the user's own, `file.py:name`; its file is called like the code's unless said."""
     path = checked_target(out or Path(f"{Path(code.partition(':')[0]).stem}.safetensors"))
     with calibrating() as tell:
         model = wrap(code, environment, horizons_in(horizons), data, signal or StepDoubling.name, count, tell=tell)
     model.save(path)
-    return path
+    assert model.bundle is not None
+    return path, model.bundle
 
 
 def horizons_in(text: str | None) -> list[int] | None:
@@ -91,9 +82,9 @@ def calibrating() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def show_calibration(path: Path, backbone: str | None) -> None:
-    """Thresholds and errors per horizon, for each signal that the file is calibrated for."""
-    console, arrays = Console(highlight=False), load_model(path, backbone).arrays
+def show_calibration(path: Path, bundle: Bundle) -> None:
+    """Thresholds and errors per horizon, for each signal that the model is calibrated for."""
+    console, arrays = Console(highlight=False), bundle.arrays
     for signal in calibrated_signals(arrays):
         residuals = Residuals.from_arrays(calibration_arrays(arrays, signal), "trajectory")
         assert residuals is not None

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hybridworld.app.models import check_fits, load_model, tell
+from hybridworld.app.loading import load_model, tell
 from hybridworld.app.progress import progress_bar
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.bench.trust import SPLITS_OF_DATA, WINDOWS, measure_trust
-from hybridworld.data.dataset import Dataset
+from hybridworld.data.dataset import Dataset, check_fits
 from hybridworld.deploy.engines import set_engine
 from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
 from hybridworld.deploy.load import assemble, calibration_of, chosen_signal, solver_of

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from hybridworld.app.models import tell
+from hybridworld.app.loading import tell
 from hybridworld.app.progress import stderr
 from hybridworld.deploy.engines import set_engine
 from hybridworld.deploy.load import shipped

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from hybridworld.app.models import load_hybrid
+from hybridworld.app.loading import load_hybrid
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import publish
 from hybridworld.bench.engines import SIZES, EngineTiming, time_engines

@@ -15,8 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from hybridworld.app.durations import time_in_words
 from hybridworld.app.progress import stderr
-from hybridworld.app.words import time_in_words
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.checkpoint import State
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from hybridworld.bench.intervals import Interval, mean_interval
 from hybridworld.data.pairs import Batch
 from hybridworld.figures.forecasts import Proof
+from hybridworld.reproduce.experiment import Experiment
 from hybridworld.reproduce.intervals import bare, correlation_of
 from hybridworld.reproduce.rows import Quantity, Row
 from hybridworld.reproduce.rules import MAP, STEEPNESS
-from hybridworld.reproduce.study import Study
 from hybridworld.trust.judge import judge
 from hybridworld.trust.signal import Estimate
 from hybridworld.trust.step_doubling import StepDoubling
@@ -24,33 +24,33 @@ SWEPT: dict[bool, tuple[int, ...]] = {True: (2, 8, 32, 64), False: (8, 16, 32, 6
 PROVEN: dict[bool, tuple[int, ...]] = {True: (64,), False: (32,)}
 
 
-def visual_proof(study: Study) -> list[Row]:
+def visual_proof(experiment: Experiment) -> list[Row]:
     """Agreement at the paper's horizon."""
-    return agreement(study, PROVEN[bool(study.environment.spec.grid)])
+    return agreement(experiment, PROVEN[bool(experiment.environment.spec.grid)])
 
 
-def horizon_sweep(study: Study) -> list[Row]:
+def horizon_sweep(experiment: Experiment) -> list[Row]:
     """Agreement at four horizons."""
-    return agreement(study, SWEPT[bool(study.environment.spec.grid)])
+    return agreement(experiment, SWEPT[bool(experiment.environment.spec.grid)])
 
 
-def agreement(study: Study, horizons: tuple[int, ...]) -> list[Row]:
+def agreement(experiment: Experiment, horizons: tuple[int, ...]) -> list[Row]:
     """Rank correlation of map and error: over the cells of each field (mean over fields), or over state vectors."""
     rows = []
     for h in horizons:
-        found = study.remember(("agreement of maps", h), partial(correlations, study, h))
-        rows += [Row(quantity, name, study.system, "test", h, Interval(*interval)) for quantity, name, interval in found]
+        found = experiment.remember(("agreement of maps", h), partial(correlations, experiment, h))
+        rows += [Row(quantity, name, experiment.system, "test", h, Interval(*interval)) for quantity, name, interval in found]
     return rows
 
 
-def correlations(study: Study, horizon: int) -> list[tuple[Quantity, str, Interval]]:
+def correlations(experiment: Experiment, horizon: int) -> list[tuple[Quantity, str, Interval]]:
     """Of the true error with the error map; on a grid also with the steepness of the prediction: what an edge detector sees."""
-    grid = bool(study.environment.spec.grid)
-    maps = maps_of(study, horizon, SHOWN if grid else study.setting.pairs)
+    grid = bool(experiment.environment.spec.grid)
+    maps = maps_of(experiment, horizon, SHOWN if grid else experiment.setting.pairs)
     if not grid:
         value = float(spearmanr(maps["error_map"], maps["error"]).statistic)
         return [("rank correlation", MAP, correlation_of(value, len(maps["error"])))]
-    steep = steepness(study.surrogate().normalise(torch.from_numpy(maps["prediction"])).numpy())
+    steep = steepness(experiment.surrogate().normalise(torch.from_numpy(maps["prediction"])).numpy())
     own, edges = (over_fields(each, maps["error"]) for each in (maps["error_map"], steep))
     return [
         ("rank correlation", MAP, mean_over(own)),
@@ -76,11 +76,11 @@ def steepness(fields: np.ndarray) -> np.ndarray:
     return np.sqrt(sum((slope**2).sum(axis=1) for slope in slopes))
 
 
-def maps_of(study: Study, horizon: int, count: int) -> dict[str, np.ndarray]:
+def maps_of(experiment: Experiment, horizon: int, count: int) -> dict[str, np.ndarray]:
     """States, predictions, truth, error maps and true errors of the first test pairs."""
-    batch = study.pairs("test", study.ladder)[horizon]
+    batch = experiment.pairs("test", experiment.ladder)[horizon]
     some = Batch(batch.states[:count], batch.horizons[:count], batch.params[:count], batch.futures[:count])
-    surrogate, found = study.surrogate(), list[list[np.ndarray]]()
+    surrogate, found = experiment.surrogate(), list[list[np.ndarray]]()
 
     def look(states: Tensor, estimate: Estimate, futures: Tensor, error: Tensor) -> None:
         parts = (states, estimate.prediction, futures, estimate.error_map, error)
@@ -91,11 +91,11 @@ def maps_of(study: Study, horizon: int, count: int) -> dict[str, np.ndarray]:
     return {name: np.concatenate(parts) for name, parts in zip(names, zip(*found, strict=True), strict=True)}
 
 
-def proofs_of(study: Study, horizons: tuple[int, ...]) -> list[Proof]:
+def proofs_of(experiment: Experiment, horizons: tuple[int, ...]) -> list[Proof]:
     """One row per horizon: a field, or six state vectors."""
-    rows, count = (0, 1) if study.environment.spec.grid else (slice(BALLS), BALLS)
+    rows, count = (0, 1) if experiment.environment.spec.grid else (slice(BALLS), BALLS)
     found = []
     for h in horizons:
-        maps = maps_of(study, h, count)
+        maps = maps_of(experiment, h, count)
         found.append(Proof(f"h = {h}", **{name: values[rows] for name, values in maps.items()}))
     return found

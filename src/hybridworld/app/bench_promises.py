@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridworld.app.models import load_model
+from hybridworld.app.loading import load_model
 from hybridworld.app.progress import progress_bar
 from hybridworld.app.tables import Rows, publish_sections
-from hybridworld.bench.promises import WINDOWS, Promises, band, keep_promises
+from hybridworld.bench.promises import WINDOWS, Promises, band, keep_promises, tested_horizons
 from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
 from hybridworld.deploy.load import solver_of
 from hybridworld.errors import InvalidInput
@@ -28,13 +28,10 @@ def report_promises(
     if solver is None:
         raise InvalidInput(f"There is no solver for {spec.name}: name its system with --system.")
     count = trajectories or training.calibration
-    low, high = min(training.horizons), max(training.horizons)
-    between = {h + (h // 2) for h in training.horizons if h > 1 and h + h // 2 < high}  # 3, 6, 12 ...
-    tested = sorted({*training.horizons, *between, *(h for h in (40, 56) if low <= h <= high)})
     with progress_bar() as bar:
         task = bar.add_task("draws", total=draws)
         found = keep_promises(
-            bundle.surrogate, solver, training.horizons, tested, count, draws, q, coverage,
+            bundle.surrogate, solver, training.horizons, tested_horizons(training.horizons), count, draws, q, coverage,
             lambda done: bar.update(task, completed=done),
         )  # fmt: skip
     publish_sections(
@@ -69,19 +66,24 @@ def sections_of(found: Promises, q: float, coverage: float) -> dict[str, Rows]:
     rates = zip(STATES, found.alarms.mean(axis=0), strict=True)
     return {
         **section("Deferral", deferred, found.deferral, 1 - q, found),
-        **section("Coverage", covered, found.coverage, coverage, found),
+        **section("Coverage", covered, found.coverage, coverage, found, apart=True),
         alarms: [["states", "alarms"], *([name, f"{rate:.4f}"] for name, rate in rates)],
     }
 
 
-def section(name: str, what: str, values: np.ndarray, promised: float, found: Promises) -> dict[str, Rows]:
-    """The table of one promise, (draws, kinds of states, horizons), with the band in which it would lie."""
-    low, high = band(promised, found.trajectories, found.trajectories)
-    together = values.mean(axis=1)
-    inside = np.mean((together >= low) & (together <= high))
+def section(name: str, what: str, values: np.ndarray, promised: float, found: Promises, apart: bool = False) -> dict[str, Rows]:
+    """The table of one promise, (draws, kinds of states, horizons), with the band in which it would lie.
+
+    `apart`: each kind of states is promised this share, from half of the trajectories; otherwise, both together.
+    """
+    count = found.trajectories // 2 if apart else found.trajectories
+    low, high = band(promised, count, count)
+    judged = values if apart else values.mean(axis=1)
+    inside = np.mean((judged >= low) & (judged <= high))
     text = (
-        f"Share of the answers that {what}; promised are {promised:.0%}. With so many trajectories {low:.1%} to {high:.1%} "
-        f"are to be expected in 95 % of cells (draws x horizons, both kinds of states together): {inside:.0%} lie there."
+        f"Share of the answers that {what}; promised are {promised:.0%}{' of either kind of states' if apart else ''}. With "
+        f"{count:,} trajectories {low:.1%} to {high:.1%} are to be expected in 95 % of cells (draws x horizons, both kinds of "
+        f"states {'apart' if apart else 'together'}): {inside:.0%} lie there."
     )
     rows = [
         [f"{states}, {end}", *(f"{100 * value:.1f} %" for value in pick(values[:, kind], axis=0))]

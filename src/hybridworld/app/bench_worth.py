@@ -1,19 +1,17 @@
 """`hybridworld bench worth`: is a surrogate worth it against this solver, and by how much?"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hybridworld.app.models import load_hybrid, load_model
+from hybridworld.app.durations import time_in_words
+from hybridworld.app.loading import load_hybrid
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import Rows, publish_sections
-from hybridworld.app.words import time_in_words
-from hybridworld.bench.worth.contenders import draw_starts, methods_for
-from hybridworld.bench.worth.measure import REPEATS, Row, deviations, measure
-from hybridworld.bench.worth.verdict import HOW, digits, gain_of, price, verdicts
+from hybridworld.bench.worth.comparison import compare
+from hybridworld.bench.worth.measure import REPEATS, Row
+from hybridworld.bench.worth.verdict import HOW, digits, gain_of, verdicts
 from hybridworld.data.atomic import make_folder
-from hybridworld.data.provenance import provenance
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.engines.registry import EAGER
@@ -29,42 +27,16 @@ def report_worth(
     from hybridworld.bench.worth.frontier import draw_frontier  # the plotting library
 
     hybrid = load_hybrid(model, environment, backbone, signal=signal, engine=engine) if model else None
-    if hybrid is not None:
-        environment = hybrid.system or environment  # on the model's grid
-    spec, horizons = environment.spec, list(dict.fromkeys(horizons))
-    count = count or (64 if spec.grid else 256)
-    rows: list[Row] = []
-    notes: list[str] = []
-    with stderr.status("drawing states") as status:
-        starts, known = draw_starts(environment, split, count, horizons)
-        methods, unit = methods_for(environment, hybrid), deviations(starts.states)
-        for horizon in horizons:
-            found, left_out = measure(environment, starts, horizon, methods, unit, status.update, known)
-            rows, notes = rows + found, notes + left_out
-    if hybrid is not None and hybrid.calibration is None:
-        notes.append("Mode 2 is left out: the model has no validation scores, which `hybridworld calibrate` gives it.")
-    by_horizon = {horizon: [row for row in rows if row.horizon == horizon] for horizon in horizons}
+    with stderr.status("") as status:
+        found = compare(environment, hybrid, horizons, split, count, status.update)
+    spec = found.environment.spec
     picture = out.with_suffix(".png") if out else Path("out") / f"{spec.name}-worth.png"
-    content = {
-        "system": spec.name,
-        "split": split,
-        "identity": environment.identity,
-        "unit": dict(zip(spec.channels, unit.tolist(), strict=True)),
-        "count": count,
-        "model": model,
-        "engine": hybrid.engine if hybrid else None,
-        "rows": [row_content(row, rows) for row in rows],
-        "break_even": price(spec, load_model(model, backbone).provenance, rows) if model else None,
-        "verdicts": [said for found in by_horizon.values() for said in verdicts(found)],
-        "left_out": notes,
-        "picture": str(picture),
-        "provenance": provenance(),
-    }
+    content = found.content | {"model": model, "picture": str(picture)}
     title = f"{spec.name}: is a surrogate worth it?"
     make_folder(picture.parent)
-    draw_frontier(rows, picture, f"{title}\n{subtitle(spec, content)}")
+    draw_frontier(found.rows, picture, f"{title}\n{subtitle(spec, content)}")
     publish_sections(
-        content, sections_of(content, by_horizon), title, in_words(content), as_json, out, "hybridworld bench worth"
+        content, sections_of(content, found.by_horizon), title, in_words(content), as_json, out, "hybridworld bench worth"
     )
     if out:
         out.write_text(f"{out.read_text()}\n![{title}]({picture.name})\n")
@@ -76,12 +48,6 @@ def subtitle(spec: StateSpec, content: dict[str, Any]) -> str:
     return (
         f"{spec.title}{grid}; {content['count']} states of {content['split']}; {machine['threads']} threads of {machine['cpu']}"
     )
-
-
-def row_content(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
-    """One row for JSON."""
-    gains = {f"speedup_at_equal_error{by.removeprefix('ms')}": gain_of(row, rows, by) for by in HOW}
-    return {name: value for name, value in asdict(row).items() if name != "mark"} | gains
 
 
 def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]) -> dict[str, Rows]:

@@ -1,22 +1,17 @@
-"""`hybridworld models` and `hybridworld card`: what ships, what it is good for, and where it fails."""
+"""`hybridworld card`: what a model is good for, and where it fails."""
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
-from hybridworld.app.models import load_model
+from hybridworld.app.loading import load_model
 from hybridworld.app.progress import announce, stderr
 from hybridworld.app.tables import Rows, in_markdown
 from hybridworld.bench.card import Q, card_of, default_count, measure_cells
 from hybridworld.data.atomic import make_folder, write_atomically
-from hybridworld.data.manifest import sha256
 from hybridworld.data.room import size_in_words
-from hybridworld.deploy.load import find_model, shipped, solver_of
+from hybridworld.deploy.load import find_model, solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 
@@ -46,52 +41,6 @@ def make_card(
     make_folder(page.parent)
     page.write_text(page_of(card))
     print(f"{path.with_suffix('.json')}\n{page}")
-
-
-def card_at(path: Path) -> dict[str, Any] | None:
-    """The card beside a model, if it has one; a card of another file is refused."""
-    beside = path.with_suffix(".json")
-    if not beside.is_file():
-        return None
-    card = json.loads(beside.read_text())
-    if card["sha256"] != sha256(path):
-        raise InvalidInput(f"{beside} is the card of another file than {path}: make it anew with `hybridworld card {path}`.")
-    return card
-
-
-def show_models(as_json: bool) -> None:
-    """What ships: a line per model."""
-    cards = {name: card_at(path) or {"name": name, "bytes": path.stat().st_size} for name, path in shipped().items()}
-    if as_json:
-        print(json.dumps(cards, indent=2))
-        return
-    table = Table("model", "system", "network", "size", "core-hours", "error on test", box=None, header_style="dim")
-    for name, card in cards.items():
-        table.add_row(*(escape(word) for word in (name, *line_of(card))))
-    console = Console(highlight=False)
-    console.print(table)
-    console.print("\nNext: hybridworld models NAME for its card, hybridworld predict NAME")
-
-
-def line_of(card: dict[str, Any]) -> list[str]:
-    """System, network, size, price and error of a model, in a few words."""
-    if "cells" not in card:
-        return ["-", "-", size_in_words(card["bytes"]), "-", "has no card yet: run `hybridworld card`"]
-    test = [cell for cell in card["cells"] if cell["split"] == "test"]
-    errors = [f"{test[row]['error']:.2g} at h = {test[row]['horizon']}" for row in (0, -1)] if test else []
-    resolved = f", reference {card['resolved']}x finer" if card["resolved"] > 1 else ""
-    hours = "-" if card["core_hours"] is None else f"{card['core_hours']:.2g}"
-    network = "guided" if card["guided"] else card["network"]
-    return [f"{card['system']}{resolved}", network, size_in_words(card["bytes"]), hours, ", ".join(errors)]
-
-
-def show_card(model: str, as_json: bool) -> None:
-    """The card of one model."""
-    path = find_model(model)
-    card = card_at(path)
-    if card is None:
-        raise InvalidInput(f"{path.name} has no card yet: make one with `hybridworld card {model}`.")
-    print(json.dumps(card, indent=2) if as_json else page_of(card))
 
 
 def page_of(card: dict[str, Any]) -> str:

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hybridworld.app.material import Material
-from hybridworld.app.models import load_model
 from hybridworld.data.manifest import sha256
 from hybridworld.deploy.load import find_model, solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment, difference
-from hybridworld.surrogate.bundle import Bundle
+from hybridworld.surrogate.bundle import Bundle, load_bundle
 from hybridworld.surrogate.config import PRESETS, Config, checked, parse_wishes
+from hybridworld.training.material import Material
 
 
 @dataclass(frozen=True)
@@ -81,4 +80,4 @@ def find_start(model: str | None, wishes: Sequence[str]) -> Start | None:
         return None
     own = str(parse_wishes(wishes).get("surrogate", {}).get("backbone", ""))
     path = find_model(model)
-    return Start(path.name, load_model(path, own if ":" in own else None), sha256(path))
+    return Start(path.name, load_bundle(path, own if ":" in own else None), sha256(path))

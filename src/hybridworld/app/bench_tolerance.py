@@ -7,18 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from hybridworld.app.models import check_fits, load_hybrid
+from hybridworld.app.loading import load_hybrid
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import Rows, publish_sections
-from hybridworld.bench.tolerance import Row, measure_tolerances
-from hybridworld.data.dataset import Dataset
-from hybridworld.data.evidence import Recorded, Solved
-from hybridworld.data.pairs import Evidence
-from hybridworld.errors import InvalidInput
+from hybridworld.bench.tolerance import Row, bounded_horizons, measure_tolerances, unseen_splits
+from hybridworld.data.dataset import Dataset, check_fits
 from hybridworld.physics.environment import Environment
-from hybridworld.physics.spec import SPLITS
 
-SEEN = ("train", "val")
 PARTS = {
     "alone above it": lambda row: row.alone,
     "to the solver": lambda row: row.found.deferred,
@@ -34,20 +29,12 @@ def report_tolerances(
 ) -> None:  # fmt: skip
     """Measure and publish."""
     hybrid = load_hybrid(model, environment, backbone, signal=signal)
-    splits: dict[str, Evidence]
     if data is not None:
-        dataset = Dataset(data)
-        check_fits(model, hybrid.spec, data, dataset.spec)
-        splits = {split: Recorded(dataset.source(split)) for split in dataset.splits if split not in SEEN}
-    elif hybrid.system is not None:
-        splits = {split: Solved(hybrid.system, split) for split in SPLITS if split not in SEEN}
-    else:
-        raise InvalidInput(f"There is no solver for {hybrid.spec.name}: give --data DIR, or name its system with --system.")
-    if hybrid.bound is None or hybrid.calibration is None:
-        raise InvalidInput(f"{model} has no error bounds: run `hybridworld calibrate {model}`.")
-    known = [h for h in hybrid.spec.horizons if hybrid.bounded(h)] or [int(h) for h in sorted(hybrid.calibration.scores)]
+        check_fits(model, hybrid.spec, data, Dataset(data).spec)
+    splits, known = unseen_splits(hybrid, data), bounded_horizons(hybrid, model)
     with stderr.status("") as status:
         rows = measure_tolerances(hybrid, splits, known, tolerances, count, coverage, status.update)
+    assert hybrid.bound is not None
     counts = ", ".join(f"{number:,} of {split}" for split, number in {row.split: row.trajectories for row in rows}.items())
     publish_sections(
         {"model": model, "signal": hybrid.signal.name, "coverage": coverage} | {"rows": [plain(row) for row in rows]},

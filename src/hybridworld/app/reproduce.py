@@ -11,9 +11,9 @@ from hybridworld.data.plan import SCALES
 from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.registry import find_system
 from hybridworld.reproduce.entries import ENTRIES, SYSTEMS, find_entries
+from hybridworld.reproduce.experiment import Experiment
 from hybridworld.reproduce.run import run
 from hybridworld.reproduce.scales import setting
-from hybridworld.reproduce.study import Study
 from hybridworld.reproduce.verdicts import Verdict
 
 STYLES = {"confirmed": "green", "not confirmed": "red", "cannot tell": "yellow", "not comparable": "dim"}
@@ -39,14 +39,14 @@ def reproduce(
         if name not in SYSTEMS:
             raise InvalidInput(f"--system has '{name}': the paper has {', '.join(SYSTEMS)}.{nearest(name, SYSTEMS)}")
     chosen = [name for name in SYSTEMS if not systems or name in systems]
-    studies = {name: Study(setting(find_system(name), scale_of[name]), cache, given.get(name, ())) for name in chosen}
+    experiments = {name: Experiment(setting(find_system(name), scale_of[name]), cache, given.get(name, ())) for name in chosen}
     with progress_bar() as bar:
         task = bar.add_task("reproducing")
 
         def tell(done: int, total: int, what: str) -> None:
             bar.update(task, completed=done, total=total, description=what)
 
-        verdicts = run(entries, studies, out, tell)
+        verdicts = run(entries, experiments, out, tell)
     show([verdict for verdict in verdicts if verdict.claim.entry in {entry.id for entry in entries}], out)
     return verdicts
 

@@ -1,0 +1,177 @@
+"""`predict`, `serve`, `models`, `card` and `evaluate`: models used, listed and measured."""
+
+from json import dumps
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hybridworld.app import completion
+from hybridworld.app.options import (
+    BackboneOption,
+    DeviceOption,
+    EngineOption,
+    JsonOption,
+    MarkdownOption,
+    ModelArgument,
+    ParamOption,
+    SignalOption,
+    SolverOption,
+    SplitOption,
+    chosen_system,
+    own_system,
+    parse_params,
+)
+
+commands = typer.Typer()
+
+
+@commands.command(epilog="For example: hybridworld predict ball3d --horizon 64 --count 16 --check")
+def predict(
+    model: ModelArgument,
+    horizon: Annotated[float, typer.Option(help="Frames ahead; in mode 1 any positive number.")] = 64,
+    mode: Annotated[int, typer.Option(help="1: the surrogate alone. 2: the solver answers what the error map flags.")] = 2,
+    q: Annotated[
+        float | None, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate (default: 0.75).")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Instead of q: the largest error, in deviations; what no bound promises is solved."),
+    ] = None,
+    input: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="States: The Well's HDF5, or datasets `state` and `params`.")
+    ] = None,
+    split: SplitOption = "test",
+    seed: Annotated[int, typer.Option(help="Without --input: the first trajectory of the split.")] = 0,
+    count: Annotated[int, typer.Option(min=1, help="Without --input: how many trajectories.")] = 16,
+    frame: Annotated[
+        int | None, typer.Option(help="Frame of the trajectories to start from (default: 0; of a forecast, its last one).")
+    ] = None,
+    param: ParamOption = None,
+    coverage: Annotated[
+        float | None, typer.Option(help="Share of the answers whose error shall stay below its bound (default: 0.9).")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Ask the solver about all of them, and show the true errors.")] = False,
+    error_map: Annotated[bool, typer.Option("--map", help="The error map in mode 1 as well; it needs no solver.")] = False,
+    signal: SignalOption = None,
+    dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
+    json: JsonOption = False,
+    out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
+    device: DeviceOption = None,
+    engine: EngineOption = "auto",
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+) -> None:
+    """Answer with a trained model: a table, an HDF5 file and a picture of what comes, and of what to believe."""
+    from hybridworld.app.loading import load_hybrid
+    from hybridworld.app.predict import predict_to_files, show
+    from hybridworld.deploy.answer import Request
+    from hybridworld.deploy.question import from_file, from_split
+
+    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine)
+    changes = parse_params(param)
+    if input:
+        question = from_file(input, hybrid.spec, frame, changes)
+    else:
+        question = from_split(hybrid, split, seed, count, frame or 0, changes)
+    request = Request(horizon, mode, q, coverage, check, tolerance, error_map)
+    told = predict_to_files(model, hybrid, question, request, out)
+    if json:
+        print(dumps(told, indent=2))
+    else:
+        show(told)
+
+
+@commands.command(epilog="For example: hybridworld serve mine=runs/mine/model.safetensors --system mine.py:Mine --port 9000")
+def serve(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL...]",
+            help="Names that ship, files, or NAME=FILE (default: all that ship).",
+            autocompletion=completion.models,
+        ),
+    ] = None,
+    runs: Annotated[Path, typer.Option(metavar="DIR", help="Bundles that appear there are served as well.")] = Path("runs"),
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine a token is required.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
+    token: Annotated[
+        str | None, typer.Option(envvar="HYBRIDWORLD_TOKEN", help="Clients must send `Authorization: Bearer TOKEN`.")
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that solve (default: one per core).")] = None,
+    dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
+    queue: Annotated[int, typer.Option(min=1, help="Requests that may wait; more are refused with 503.")] = 128,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds until a request is given up with 504.")] = 60,
+    solver_seconds: Annotated[float, typer.Option(min=0, help="Solver time per request.")] = 30,
+    client_seconds: Annotated[float, typer.Option(min=1, help="Solver time per client and minute.")] = 60,
+    engine: EngineOption = "auto",
+    backbone: BackboneOption = None,
+    system_option: Annotated[
+        list[str] | None, typer.Option("--system", help="A system of your own: file.py:Class (may be given several times).")
+    ] = None,
+) -> None:
+    """A page to play with, and the Open Inference Protocol for programs."""
+    from hybridworld.app.serve import serve_models
+    from hybridworld.serve.limits import Limits
+
+    limits = Limits(queue=queue, seconds=timeout, solver_seconds=solver_seconds, client_seconds=client_seconds)
+    own, browser = system_option or [], not no_browser
+    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser, engine):
+        raise typer.Exit(130)
+
+
+@commands.command()
+def models(
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="Show the card of this one.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the models that ship; with a name, print its card: data, recipe, price, accuracy, known failures."""
+    from hybridworld.app.models import show_card, show_models
+
+    if model:
+        show_card(model, as_json=json)
+    else:
+        show_models(as_json=json)
+
+
+@commands.command(epilog="For example: hybridworld card ball3d --out docs/models")
+def card(
+    model: ModelArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the page; the same as data stands beside the model.")] = Path(
+        "out/models"
+    ),
+    count: Annotated[
+        int | None, typer.Option(min=2, help="Trajectories per split (default: what a minute of the solver gives, 16 to 200).")
+    ] = None,
+    notes: Annotated[Path | None, typer.Option(metavar="FILE", help="Further known failures, one sentence per line.")] = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+) -> None:
+    """Measure a model on test, ood-near and ood-far, and write its card."""
+    from hybridworld.app.card import make_card
+
+    environment = chosen_system(None, system_option) if system_option else None
+    make_card(model, backbone, environment, count, notes, out)
+
+
+@commands.command()
+def evaluate(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Trained models (several: seeds of one).")],
+    data: Annotated[Path, typer.Option(help="Folder of the dataset.")],
+    split: Annotated[list[str] | None, typer.Option(help="Only this split (default: all but train and val).")] = None,
+    horizon: Annotated[
+        list[int] | None, typer.Option(min=1, help="Frames ahead (may be given several times; default: as the training lists).")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Pairs per horizon.")] = 1000,
+    device: DeviceOption = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+    json: JsonOption = False,
+    out: MarkdownOption = None,
+) -> None:
+    """The error of trained models on trajectories they have not seen, per split and horizon."""
+    from hybridworld.app.evaluate import evaluate_models
+
+    environment = chosen_system(None, system_option) if system_option else None
+    evaluate_models(models, backbone, environment, data, split, horizon, count, as_json=json, out=out, device=device)
