@@ -12,7 +12,8 @@ from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.engines.registry import ENGINES, installed
 
 HEADERS = (
-    "engine", *(f"ms, {count}" for count in SIZES), *(f"ms with map, {count}" for count in SIZES), "states", "scores", "",
+    "engine", *(f"ms, {count}" for count in SIZES), *(f"with map, {count}" for count in SIZES),
+    *(f"cores, {count}" for count in SIZES), "states", "scores", "",
 )  # fmt: skip
 
 
@@ -38,8 +39,9 @@ def report_engines(
         f"{name}: engines",
         f"Milliseconds per state for a forecast of {horizon:g} frames, guide included, one state at a time and in batches of "
         f"{max(SIZES)}; mode 1, and with the error map by {model.signal.name}. Engines take turns; the least of {rounds} "
-        f"rounds. States and scores: largest difference from eager torch, in deviations; allowed are {EXACT:g} in float32 and "
-        f"{SHARE:g} times the validation rmse in bfloat16. The choice: {in_words(memory)}. "
+        "rounds. Cores: mode 1, time of the cores together, to which no other program adds. States and scores: largest "
+        f"difference from eager torch, in deviations; allowed are {EXACT:g} in float32 and {SHARE:g} times the validation rmse "
+        f"in bfloat16. The choice: {in_words(memory)}. "
         f"{', '.join(f'{package} {found}' for package, found in packages.items())}.",
         as_json,
         out,
@@ -49,7 +51,9 @@ def report_engines(
 
 def cells_of(timing: EngineTiming) -> list[str]:
     """The numbers of one row, as text."""
-    times = [f"{found[count]:.3g}" if found else "-" for found in (timing.alone, timing.mapped) for count in SIZES]
+    times = [
+        f"{found[count]:.3g}" if found else "-" for found in (timing.alone, timing.mapped, timing.cores) for count in SIZES
+    ]
     verdict = timing.verdict
     off = [None, None] if verdict is None else [verdict.states, verdict.scores]
     why = verdict.failure if verdict is not None and verdict.failure else ""

@@ -19,12 +19,16 @@ SIZES = (1, MANY)
 
 @dataclass(frozen=True)
 class EngineTiming:
-    """Milliseconds per state: by the number of states in a call, in mode 1 and with the error map. Empty where it is out."""
+    """Milliseconds per state, by the number of states in a call. Empty where it is out."""
 
     engine: str
     verdict: Verdict | None
     alone: dict[int, float] = field(default_factory=dict)
+    """In mode 1."""
     mapped: dict[int, float] = field(default_factory=dict)
+    """With the error map."""
+    cores: dict[int, float] = field(default_factory=dict)
+    """In mode 1, of the cores together."""
 
 
 def time_engines(
@@ -50,9 +54,11 @@ def time_engines(
     finally:
         model.surrogate.engine = before
 
-    def per_state(engine: str, mapped: bool) -> dict[int, float]:
-        return {count: 1e3 * took[engine, count, mapped] / count for count in SIZES} if engine in runs else {}
+    def row(engine: str) -> EngineTiming:
+        found = [
+            {count: 1e3 * getattr(took[engine, count, mapped], part) / count for count in SIZES} if engine in runs else {}
+            for mapped, part in ((False, "clock"), (True, "clock"), (False, "cores"))
+        ]
+        return EngineTiming(engine, memory.verdicts.get(engine), *found)
 
-    return [
-        EngineTiming(name, memory.verdicts.get(name), per_state(name, False), per_state(name, True)) for name in (EAGER, *names)
-    ], memory
+    return [row(engine) for engine in (EAGER, *names)], memory

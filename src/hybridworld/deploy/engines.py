@@ -33,7 +33,7 @@ from hybridworld.physics.spec_text import spec_to_text
 from hybridworld.surrogate.bundle import digest
 from hybridworld.surrogate.engines.engine import Run, Running, exported
 from hybridworld.surrogate.engines.registry import AUTO, EAGER, ENGINES, find_engine, installed
-from hybridworld.surrogate.engines.trial import Trial, prepare, take_turns, try_engines
+from hybridworld.surrogate.engines.trial import Trial, gain_over, prepare, take_turns, try_engines
 from hybridworld.surrogate.parallel import threads_for
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.wrapped import Wrapped
@@ -209,7 +209,8 @@ def judged(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, Tenso
         return Verdict(trial.engine, trial.failure)
     surrogate = model.surrogate
     limit = allowed(model, trial.engine)
-    run = find_engine(trial.engine).open(folder, positional(surrogate), threads_for(surrogate.spec))
+    threads = threads_for(surrogate.spec)
+    run = find_engine(trial.engine).open(folder, positional(surrogate), threads)
     states = scores = 0.0
     gains = []
     with torch.inference_mode():
@@ -222,7 +223,7 @@ def judged(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, Tenso
                 slow, fast = take_turns([eagerly(surrogate, *each), lambda each=each: surrogate(*each)])  # type: ignore[misc]
             finally:
                 surrogate.engine = None
-            gains.append(slow / fast)
+            gains.append(gain_over(slow, fast, threads))
             unit = surrogate.std.reshape(-1, *[1] * len(surrogate.spec.grid))
             off = ((found.prediction - expected.prediction) / unit).flatten(1).square().mean(dim=1).sqrt()
             states = max(states, float(off.max()))
