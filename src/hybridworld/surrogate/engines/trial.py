@@ -23,8 +23,8 @@ from hybridworld.surrogate.engines.engine import Program, Run
 from hybridworld.surrogate.engines.registry import find_engine
 
 PROGRAM, QUESTIONS = "program.pt2", "questions.pt"
-PATIENCE = 600.0
-"""Seconds for a trial."""
+PATIENCE = 1800.0
+"""Seconds for all trials of a process: on a busy machine a network is written slowly."""
 ROUNDS, SECONDS = 12, 1.5
 """How often an engine is timed, at most, and for how long at each size of a batch."""
 
