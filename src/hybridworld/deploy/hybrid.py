@@ -22,10 +22,11 @@ from torch import Tensor
 from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, joined, like, merged
 from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.arguments import as_array, as_number, checked_params, checked_states, number, shown, whole
-from hybridworld.physics.environment import Environment
+from hybridworld.physics.environment import Environment, Solve
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.horizons import chain_of, composed, listed
+from hybridworld.surrogate.pieces import row_slices
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import COVERAGE, ErrorBound
 from hybridworld.trust.calibration import Calibration, check_keep_fraction, flagged
@@ -35,21 +36,16 @@ from hybridworld.trust.tolerance import Delivered, check_tolerance, expected
 
 KEEP = 0.75
 """The keep fraction q where none is given."""
-CELLS = 2**17
-"""Values per channel in one forward pass, about."""
-
-Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
-"""Environment.solve, here or on a cluster."""
 
 
 Threshold = float | Callable[[float], float]
 """Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
 
 
-Judge = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
-"""Scores -> who is deferred, and the threshold if that decided."""
-Rule = Callable[[float], Judge]
-"""Horizon -> how answers are judged there."""
+Deferral = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
+"""Scores -> which answers are deferred, and the threshold if that decided."""
+Rule = Callable[[float], Deferral]
+"""Horizon -> what is deferred there."""
 
 
 class HybridModel:
@@ -89,7 +85,7 @@ class HybridModel:
 
     @property
     def can_solve(self) -> bool:
-        """Is there a solver to ask?"""
+        """Whether there is a solver to ask."""
         return self._solve is not None
 
     @property
@@ -149,7 +145,7 @@ class HybridModel:
         error_map: bool = False,
         beginning: bool | None = None,
     ) -> Forecast:
-        """As `predict`, from the answer of a surrogate: whether such a state can exist is not asked before a solver is."""
+        """What `predict` returns, from the answer of a surrogate: only a solver asks whether such a state can exist."""
         if as_number(mode) not in (1, 2):
             raise InvalidInput(
                 f"The mode is {shown(mode)}: choose 1 (the surrogate alone) or 2 (with the solver where needed)."
@@ -185,7 +181,7 @@ class HybridModel:
         mapped: bool,
         promised: bool,
     ) -> Forecast:
-        """As many links as the horizon takes, each from the answer before it; what shall be promised and cannot, is solved."""
+        """The forecast of a chain: each link begins at the answer before it; what shall be promised and cannot, is solved."""
         if solve is not None and promised and not self.bounded(horizon):
             return self._solver_alone(states, horizon, params, solve)
         spans = chain_of(horizon, self.longest, self.judged if mapped else self.surrogate.answered)
@@ -284,7 +280,7 @@ class HybridModel:
         return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds, horizon=horizon)
 
     def _mapped(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
-        """The surrogate alone, with its error map."""
+        """The forecast of the surrogate alone, with its error map."""
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate and error map"), torch.inference_mode():
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
@@ -303,7 +299,7 @@ class HybridModel:
         return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
 
     def _solver_alone(self, states: np.ndarray, horizon: float, params: np.ndarray, solve: Solve) -> Forecast:
-        """What nothing can be promised about."""
+        """The forecast of the solver alone, for answers about which nothing can be promised."""
         seconds: dict[str, float] = {}
         with timed(seconds, "solver"):
             answer = solve(states, int(horizon), params)
@@ -319,14 +315,14 @@ class HybridModel:
         coverage: float | None,
         beginning: bool | None,
     ) -> Rule:
-        """Who is deferred, after a look at whether the wishes go together."""
+        """The rule that says which answers are deferred; wishes that exclude each other are refused."""
         keep = KEEP if q is None else q
         check_keep_fraction(keep)
         if threshold is not None and not callable(threshold):
             number("The threshold", threshold)
         if tolerance is None:
 
-            def by_score(horizon: float) -> Judge:
+            def by_score(horizon: float) -> Deferral:
                 limit = self.threshold(horizon, keep) if threshold is None else threshold
                 limit = limit(horizon) if callable(limit) else limit
                 return lambda score: (flagged(score, limit), limit)
@@ -425,7 +421,7 @@ class HybridModel:
         return like(predictions, (estimate.score[0] if single else estimate.score).numpy())
 
     def _true(self, predictions: Any, truth: Any) -> tuple[Estimate, bool]:
-        """Of one state or of many, and whether it was one."""
+        """The estimate whose map is the true distance of each answer, and whether one state was given."""
         names = {"predictions": predictions, "truth": truth}
         a, b = (as_array(f"{self.spec.name}: the {name}", values) for name, values in names.items())
         shape = self.spec.shape
@@ -450,11 +446,9 @@ class HybridModel:
         return self._solve
 
     def _pieces(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Few enough rows at a time, as tensors."""
-        size = max(1, CELLS // int(np.prod(self.spec.grid, dtype=int)))
+        """States, horizons and params as tensors, a few rows at a time."""
         device = self.surrogate.mean.device
-        for start in range(0, len(states), size):
-            rows = slice(start, start + size)
+        for rows in row_slices(self.spec, len(states)):
             now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (states, params))
             yield now, torch.full((len(now),), float(horizon), device=device), given
 
