@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 
 import pytest
 import typer.main
@@ -47,8 +48,12 @@ def test_what_takes_long_on_a_page_works_too(page, tmp_path):
 
 
 def see(page, folder, slow):
+    chosen = asked(page, slow)
+    for program in ("curl", "git"):
+        if shutil.which(program) is None and any(re.search(rf"(?m)^{program} ", block.text) for block in chosen):
+            pytest.skip(f"there is no {program}")
     try:
-        run(asked(page, slow), ALL[page], folder)
+        run(chosen, ALL[page], folder)
     except NoServer as error:
         if "Cannot listen" in str(error):
             pytest.skip("the port at which this page has its server belongs to another program")

@@ -336,13 +336,24 @@ def memory(port):
     return metric(port, "process_resident_memory_bytes") / 1e6
 
 
+@dataclass(frozen=True)
+class Size:
+    """How much of everything: seconds of 64 clients, of one client, of faults; malformed requests; requests that are known."""
+
+    load: float = 60
+    alone: float = 15
+    faults: float = 30
+    malformed: int = 20_000
+    known: int = 256
+
+
 def main():
     """Everything at full size, as tables."""
-    known = Catalogue(shipped())
+    known, size = Catalogue(shipped()), Size()
     parts = {"load": load_table, "fuzz": fuzz_table, "faults": faults_table, "drag": drag_table}
     chosen = sys.argv[1:] or list(parts)
     before = os.getloadavg()[0]
-    sections = dict(parts[name](known) for name in chosen)
+    sections = dict(parts[name](known, size) for name in chosen)
     later = os.getloadavg()[0]
     how = (
         "The server is a process of its own, with the models that ship; clients share its cores. The machine's load average "
@@ -354,16 +365,16 @@ def main():
     publish_sections({}, sections, "The server under pressure", how, False, out, "make pressure")
 
 
-def load_table(known):
+def load_table(known, size):
     """Ball 3D, one request at a time (before and after) against 64 clients."""
-    requests = known_requests(known.find("ball3d"), 256)
+    requests = known_requests(known.find("ball3d"), size.known)
     with server_process() as (_, port):
-        first = load(port, requests, 1, 15)
-        load(port, requests, 64, 5)
+        first = load(port, requests, 1, size.alone)
+        load(port, requests, 64, size.alone / 3)
         before = memory(port)
-        many = load(port, requests, 64, 60)
+        many = load(port, requests, 64, size.load)
         after = memory(port)
-        last = load(port, requests, 1, 15)
+        last = load(port, requests, 1, size.alone)
     for report in (first, many, last):
         assert not report.wrong and set(report.statuses) <= {200, 503}, report
     gain = 2 * many.per_second / (first.per_second + last.per_second)
@@ -375,38 +386,38 @@ def load_table(known):
     text = (
         "Ball 3D, requests of one state at mixed horizons and modes (q = 0.75), every answer compared with "
         f"`HybridModel.predict`. 64 clients get {gain:.1f} times the answers of one client that asks one request at a time. "
-        f"Memory of the server: {before:.0f} MB after five seconds of 64 clients, {after:.0f} MB a minute later."
+        f"Memory of the server: {before:.0f} MB after the first seconds of 64 clients, {after:.0f} MB at their end."
     )
     return f"Load\n{text}", rows
 
 
-def fuzz_table(known):
+def fuzz_table(known, size):
     """Malformed requests, schema-aware and raw bytes."""
     with server_process() as (_, port):
-        fuzz(port, 2_000, seed=1)
+        fuzz(port, size.malformed // 10, seed=1)
         before = memory(port)
-        report = fuzz(port, 20_000)
+        report = fuzz(port, size.malformed)
         after = memory(port)
         assert not report.mistakes, report
         good = load(port, known_requests(known.find("ball3d"), 32), 4, 5)
         assert not good.wrong and set(good.statuses) == {200}, good
     text = (
-        f"20,000 requests in {report.seconds:.0f} s, from 8 clients: broken in their JSON, their bytes or their headers, or "
-        "random bytes altogether; some are broken in ways that leave them valid (200). The server hangs up on what is no "
-        f"HTTP, and clients on what announces more than it sends. Memory: {before:.0f} MB after 2,000 others, {after:.0f} MB "
-        f"after these. Afterwards {good.statuses[200]} good requests were answered rightly."
+        f"{size.malformed:,} requests in {report.seconds:.0f} s, from 8 clients: broken in their JSON, their bytes or their "
+        "headers, or random bytes altogether; some are broken in ways that leave them valid (200). The server hangs up on what "
+        f"is no HTTP, and clients on what announces more than it sends. Memory: {before:.0f} MB after a tenth as many others, "
+        f"{after:.0f} MB after these. Afterwards {good.statuses[200]} good requests were answered rightly."
     )
     statuses = sorted(report.statuses.items(), key=lambda item: str(item[0]))
     return f"Malformed requests\n{text}", [[str(status) for status, _ in statuses], [f"{count:,}" for _, count in statuses]]
 
 
-def faults_table(known):
+def faults_table(known, size):
     """SIGKILL of solver processes while requests need them."""
     with server_process("--workers", "2") as (pid, port):
-        gated, killed = known_requests(known.find("ball3d"), 256, modes=(2,), q=0.5), []
-        killer = threading.Thread(target=lambda: killed.append(kill_workers(pid, 30, 2.0)))
+        gated, killed = known_requests(known.find("ball3d"), size.known, modes=(2,), q=0.5), []
+        killer = threading.Thread(target=lambda: killed.append(kill_workers(pid, size.faults, min(2.0, size.faults / 4))))
         killer.start()
-        report = load(port, gated, 16, 30)
+        report = load(port, gated, 16, size.faults)
         killer.join()
     assert killed[0] and not report.wrong and set(report.statuses) <= {200, 503}, report
     text = (
@@ -420,7 +431,7 @@ def faults_table(known):
     ]  # fmt: skip
 
 
-def drag_table(known):
+def drag_table(known, _size):
     """Server time of a dragged horizon for every model that ships."""
     with server_process() as (_, port):
         rows = [drag(port, served) for served in known.all if served.model is not None]
