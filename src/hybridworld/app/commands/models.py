@@ -10,6 +10,7 @@ from hybridworld.app import completion
 from hybridworld.app.options import (
     BackboneOption,
     DeviceOption,
+    EngineOption,
     JsonOption,
     MarkdownOption,
     ModelArgument,
@@ -57,6 +58,7 @@ def predict(
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
     device: DeviceOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -66,7 +68,8 @@ def predict(
     from hybridworld.deploy.answer import Request
     from hybridworld.deploy.question import from_file, from_split
 
-    hybrid, changes = load_hybrid(model, own_system(system_option), backbone, dask, signal, device), parse_params(param)
+    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine)
+    changes = parse_params(param)
     if input:
         question = from_file(input, hybrid.spec, frame, changes)
     else:
@@ -102,6 +105,7 @@ def serve(
     timeout: Annotated[float, typer.Option(min=1, help="Seconds until a request is given up with 504.")] = 60,
     solver_seconds: Annotated[float, typer.Option(min=0, help="Solver time per request.")] = 30,
     client_seconds: Annotated[float, typer.Option(min=1, help="Solver time per client and minute.")] = 60,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: Annotated[
         list[str] | None, typer.Option("--system", help="A system of your own: file.py:Class (may be given several times).")
@@ -113,7 +117,7 @@ def serve(
 
     limits = Limits(queue=queue, seconds=timeout, solver_seconds=solver_seconds, client_seconds=client_seconds)
     own, browser = system_option or [], not no_browser
-    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser):
+    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser, engine):
         raise typer.Exit(130)
 
 
