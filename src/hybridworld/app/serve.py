@@ -22,8 +22,13 @@ def serve_models(
     workers: int | None,
     dask: str | None,
     browser: bool,
+    keep: Path | None = None,
+    keep_most: int | None = None,
 ) -> bool:
-    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship are served."""
+    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship are served.
+
+    With `keep`, what the solver answers in mode 2 is kept in keep/NAME, for each model `keep_most` answers.
+    """
     try:
         from hybridworld.serve.server import Access, run
     except ImportError as error:
@@ -34,7 +39,7 @@ def serve_models(
     access = Access(host, token or None)
     with stderr.status("loading models"):
         own = [find_system(name) for name in systems]
-        catalogue = Catalogue(models or shipped(), runs, own, backbone)
+        catalogue = Catalogue(models or shipped(), runs, own, backbone, keep=keep, most=keep_most)
         service = Service(catalogue, limits, workers, dask)
     names = ", ".join(served.name for served in catalogue.all if served.model is not None) or "none"
     return run(service, access, port, browser, lambda url: print(f"{url}  models: {names}; Ctrl-C stops it", flush=True))

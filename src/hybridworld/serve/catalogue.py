@@ -59,6 +59,11 @@ class Served:
                 found[name] = signal
         return found
 
+    def close(self) -> None:
+        """Write down what waits to be kept."""
+        if self.model is not None and self.model.log is not None:
+            self.model.log.flush()
+
     @property
     def guided(self) -> bool:
         """Does its network correct a coarse solver?"""
@@ -94,10 +99,13 @@ class Served:
         """From the model's file, where that holds a calibration of the signal."""
         if self.path is None:
             return None
+        assert self.model is not None
         try:
-            return load(self.path, self.system, signal=name)
+            found = load(self.path, self.system, signal=name)
         except InvalidInput:
             return None
+        found.log = self.model.log
+        return found
 
     def _uncalibrated(self, name: str) -> HybridModel:
         assert self.model is not None
@@ -113,8 +121,14 @@ class Catalogue:
         runs: Path | None = None,
         systems: Sequence[Environment] = (),
         backbone: str | None = None,
+        keep: Path | None = None,
+        most: int | None = None,
     ) -> None:
-        """`models`: names that ship, files, or NAME=FILE. `systems` are the user's own, with their solvers."""
+        """`models`: names that ship, files, or NAME=FILE. `systems` are the user's own, with their solvers.
+
+        With `keep`, what the solver answers is kept in keep/NAME, `most` answers per model.
+        """
+        self._keep, self._most = keep, most
         self._runs, self._systems, self._backbone, self._lock = runs, systems, backbone, Lock()
         self._entries: dict[str, Served] = {}
         self._stamps: dict[Path, int] = {}
@@ -180,8 +194,11 @@ class Catalogue:
             except InvalidInput:
                 continue
             if model.spec.name == system.spec.name:
-                return Served(name, model, path=path)
-        return Served(name, load(path, None, self._backbone), path=path)
+                return Served(name, self._keeping(name, model), path=path)
+        return Served(name, self._keeping(name, load(path, None, self._backbone)), path=path)
+
+    def _keeping(self, name: str, model: HybridModel) -> HybridModel:
+        return model if self._keep is None else model.keeping(self._keep / name, self._most)
 
     def _add_systems(self) -> None:
         """Those that no model is about."""
