@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.deferred import Deferred
 from hybridworld.data.evidence import Held, Recorded, Solved, Until, Watched, evidence_pairs
 from hybridworld.data.manifest import data_hash
-from hybridworld.data.pairs import Evidence, TrajectorySource
+from hybridworld.data.pairs import Batch, Evidence, TrajectorySource
 from hybridworld.deploy.calibrate import calibrate_bundle, calibrating_evidence, with_reference
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
@@ -34,8 +35,9 @@ from hybridworld.surrogate.checkpoint import State
 from hybridworld.surrogate.config import checked
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import Task, Watch, samples_of, train
-from hybridworld.surrogate.validation import scores, scores_of_no_change
+from hybridworld.surrogate.validation import in_pieces, scores, scores_of_no_change
 from hybridworld.trust.calibrate import calibrated_signals
+from hybridworld.trust.signal import Estimate, distance
 from hybridworld.trust.step_doubling import StepDoubling
 
 ANEW = 3_000_000
@@ -47,7 +49,7 @@ MEMORY = 500_000_000
 FEWEST, MOST = 8, 8192
 """Trajectories of a replay."""
 VALIDATION = 32, 512
-"""Trajectories that tell the validation error, fields and state vectors: they choose nothing, since there is one epoch."""
+"""Trajectories that choose the blend, fields and state vectors; there is one epoch, so they choose nothing else."""
 GENTLE, WARMUP = 0.1, 0.05
 """The learning rate begins at that share of the training's; the share of the steps in which it rises to it."""
 PROBE = 0.03
@@ -116,7 +118,7 @@ def retrained(
     What is `told` about it joins the list `refined` of its provenance.
     """
     training, name, grid = bundle.config.training, bundle.config.surrogate.backbone, bool(bundle.surrogate.spec.grid)
-    known = dict(bundle.provenance)
+    known = {name: value for name, value in bundle.provenance.items() if name != "worth"}  # that was another model
     task = Task(
         bundle.config, replay.train, replay.val, system.symmetries if system else (), system.solve if system else None,
         None if name in BACKBONES else type(bundle.surrogate.backbone), system, known, start=bundle, given=deferred.pairs,
@@ -157,16 +159,28 @@ def blended(old: Surrogate, new: Surrogate, task: Task) -> tuple[float, Surrogat
     """
     training = task.config.training
     checks = evidence_pairs(task.val, training.horizons, training.validation, training.seed)
-    no_change = scores_of_no_change(old, checks)
-    before, after, surrogate = scores(old, checks), new.state_dict(), deepcopy(new)
+    before, after, surrogate = mean_errors(old, checks), new.state_dict(), deepcopy(new)
     for share in BLENDS:
         mixed = {name: torch.lerp(weights, after[name], share) for name, weights in old.state_dict().items()}
         surrogate.load_state_dict(mixed)
-        found = scores(surrogate, checks)
-        if sum(found[h].mse / before[h].mse for h in checks) <= len(checks):
+        if float((mean_errors(surrogate, checks) / before).mean()) <= 1:
             break
+    found, no_change = scores(surrogate, checks), scores_of_no_change(old, checks)
     rows = {str(h): asdict(score) | {"no_change": asdict(no_change[h])} for h, score in found.items()}
     return share, surrogate, {"mse": sum(score.mse for score in found.values()) / len(found), "horizons": rows}
+
+
+def mean_errors(surrogate: Surrogate, checks: Mapping[int, Batch]) -> Tensor:
+    """One number per horizon: the mean of the errors that scores estimate."""
+    found = []
+    with torch.inference_mode():
+        for batch in checks.values():
+            errors = [
+                Estimate(futures, distance(surrogate(states, horizons, params), futures, surrogate.std)).score
+                for states, horizons, params, futures in in_pieces(batch, surrogate.mean.device)
+            ]
+            found.append(torch.cat(errors).mean())
+    return torch.stack(found)
 
 
 def recalibrated(
