@@ -159,15 +159,26 @@ def bench_worth(
     resolved: ResolvedOption = 1,
     signal: SignalOption = None,
     backbone: BackboneOption = None,
+    grids: Annotated[
+        str | None, typer.Option(help="Cells along an axis, as 64,128,256: a model is trained and compared for each.")
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.1, help="With --grids: for each model, its data included.")] = 30.0,
     system_option: SystemOption = None,
     json: JsonOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, and the picture beside it.")] = None,
 ) -> None:
     """Is a surrogate worth it? Time and error of solvers, coarse solvers, modes 1 and 2, in one run, and who wins."""
     from hybridworld.app.bench_worth import report_worth
+    from hybridworld.app.bench_worth_grids import report_grids
     from hybridworld.deploy.load import shipped
+    from hybridworld.errors import InvalidInput
 
     environment, name = chosen_system(system, system_option, resolved), system or system_option
+    if grids is not None:
+        if model is not None:
+            raise InvalidInput("--grids trains a model for each grid: leave out --model.")
+        report_grids(environment, grids, minutes, horizon or [64], count, split, json, out)
+        return
     chosen = model or (name if name in shipped() else None)
     report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal)
 
