@@ -27,7 +27,7 @@ def by_steps(monkeypatch):
     monkeypatch.setattr(deploy, "steps_within", lambda task, seconds: 150)
     monkeypatch.setattr(deploy, "GENTLE", 0.5)  # this model has not learned long
     monkeypatch.setattr(deploy, "MOST", 256)
-    monkeypatch.setattr(bench, "JUDGES", (64, 256))
+    monkeypatch.setattr(bench, "JUDGES", (64, 512))
 
 
 def refined(model, log, **options):
