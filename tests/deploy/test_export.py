@@ -103,7 +103,7 @@ def test_a_file_that_answers_otherwise_is_not_written(guided, tmp_path, monkeypa
 def test_what_cannot_be_exported_is_told(capsys, tmp_path):
     code, _, said = ended(capsys, "export", "ball3d")
     assert code == 1 and "--onnx FILE.onnx" in said
-    wrapped = hw.wrap(lambda states, horizon: states * 0.9**horizon, "ball3d", count=20)
+    wrapped = hw.wrap(lambda states, horizon: states * (1 - 0.005 * horizon), "ball3d", count=20)
     with pytest.raises(InvalidInput, match="wrapped model"):
         export_onnx(wrapped._bundle, tmp_path / "x.onnx")
 
