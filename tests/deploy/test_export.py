@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hybridworld.surrogate.engines.in_onnxruntime import ONNXRUNTIME
 
 import hybridworld as hw
 from hybridworld.data.evidence import Recorded
@@ -17,6 +16,7 @@ from hybridworld.deploy.export import OFF, export_onnx
 from hybridworld.deploy.load import assemble
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.surrogate.bundle import Bundle
+from hybridworld.surrogate.engines.in_onnxruntime import ONNXRUNTIME
 from hybridworld.trust.calibrate import calibrate
 from hybridworld.trust.step_doubling import StepDoubling
 from tests.app.commands import ended

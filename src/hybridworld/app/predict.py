@@ -63,7 +63,7 @@ def show(told: dict[str, Any]) -> None:
         rest = f"thresholds and bounds rest on {told['calibrated_by']:,} validation trajectories"
         console.print(f"  {rest}, judged by {told['signal']}", soft_wrap=True)
     parts = ", ".join(f"{part} {1e3 * seconds:.3g} ms" for part, seconds in told["seconds"].items())
-    console.print(f"  {parts}, after a warm-up", soft_wrap=True)
+    console.print(f"  {parts}, after a warm-up; engine: {told['engine']}", soft_wrap=True)
     if "error" in rows[0]:
         before, after = (np.sqrt(np.mean([row[key] ** 2 for row in rows])) for key in ("surrogate_error", "error"))
         console.print(f"  rms error {after:.3g}, of the surrogate alone {before:.3g}", soft_wrap=True)

@@ -95,6 +95,17 @@ class HybridModel:
         """Is there a solver to ask?"""
         return self._solve is not None
 
+    @property
+    def engine(self) -> str:
+        """Who runs its network: `eager` is torch as it is."""
+        return self.surrogate.engine.name if self.surrogate.engine else "eager"
+
+    @property
+    def validation_rmse(self) -> float | None:
+        """Of normalised states, at the horizon where it is smallest; None where the model's file does not tell."""
+        known = self.bundle.validation.get("horizons", {}) if self.bundle else {}
+        return min(each["mse"] for each in known.values()) ** 0.5 if known else None
+
     def __repr__(self) -> str:
         return "\n  ".join(["<HybridModel", *self._described()]) + ">"
 
@@ -254,6 +265,7 @@ class HybridModel:
         config, network = self.surrogate.config, sum(weights.numel() for weights in self.surrogate.parameters())
         seen = "sees state and parameters" if config.params and self.spec.params else "sees the state alone"
         yield f"of {self.spec.name}: {config.backbone}, {network:,} weights, {seen}, on {self.surrogate.mean.device}"
+        yield f"engine: {self.engine}"
         yield f"horizons: {self._horizons_in_words()}, longer ones in chains"
         provenance, validation = (self.bundle.provenance, self.bundle.validation) if self.bundle else ({}, {})
         if "data" in provenance:

@@ -9,6 +9,7 @@ from hybridworld.app import completion
 from hybridworld.app.options import (
     BackboneOption,
     CoverageOption,
+    EngineOption,
     JsonOption,
     KeepOption,
     MarkdownOption,
@@ -90,6 +91,7 @@ def bench_trust(
     q: KeepOption = 0.75,
     coverage: CoverageOption = 0.9,
     signal: SignalOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
@@ -99,7 +101,7 @@ def bench_trust(
     from hybridworld.app.bench_trust import report_trust
 
     environment = own_system(system_option)
-    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone)
+    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone, engine)
 
 
 @bench.command("promises")
@@ -158,6 +160,7 @@ def bench_worth(
     split: SplitOption = "test",
     resolved: ResolvedOption = 1,
     signal: SignalOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     grids: Annotated[
         str | None, typer.Option(help="Cells along an axis, as 64,128,256: a model is trained and compared for each.")
@@ -180,7 +183,26 @@ def bench_worth(
         report_grids(environment, grids, minutes, horizon or [64], count, split, json, out)
         return
     chosen = model or (name if name in shipped() else None)
-    report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal)
+    report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal, engine)
+
+
+@bench.command("engines", epilog="For example: hybridworld bench engines euler2d --out docs/benchmarks/engines-euler2d.md")
+def bench_engines(
+    model: ModelArgument,
+    horizon: Annotated[float | None, typer.Option(help="Frames ahead (default: the longest trained horizon).")] = None,
+    rounds: Annotated[int, typer.Option(min=3, help="Each time is the least of so many.")] = 20,
+    quick: Annotated[bool, typer.Option("--quick", help="Only engines that are ready in seconds, so not `compiled`.")] = False,
+    signal: SignalOption = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+    json: JsonOption = False,
+    out: MarkdownOption = None,
+) -> None:
+    """Try every installed engine on a model, in one run; the fastest that agrees with eager torch is remembered."""
+    from hybridworld.app.bench_engines import report_engines
+
+    environment = own_system(system_option)
+    report_engines(model, environment, horizon, rounds, quick, signal, backbone, as_json=json, out=out)
 
 
 @bench.command("refine")

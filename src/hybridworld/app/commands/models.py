@@ -10,6 +10,7 @@ from hybridworld.app import completion
 from hybridworld.app.options import (
     BackboneOption,
     DeviceOption,
+    EngineOption,
     JsonOption,
     LogOption,
     MarkdownOption,
@@ -59,6 +60,7 @@ def predict(
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
     device: DeviceOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -68,7 +70,8 @@ def predict(
     from hybridworld.deploy.answer import Request
     from hybridworld.deploy.question import from_file, from_split
 
-    hybrid, changes = load_hybrid(model, own_system(system_option), backbone, dask, signal, device), parse_params(param)
+    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine)
+    changes = parse_params(param)
     if input:
         question = from_file(input, hybrid.spec, frame, changes)
     else:
@@ -108,6 +111,7 @@ def serve(
     keep_most: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Answers kept per model, the newest (default: a gigabyte of them).")
     ] = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: Annotated[
         list[str] | None, typer.Option("--system", help="A system of your own: file.py:Class (may be given several times).")
@@ -119,8 +123,8 @@ def serve(
 
     limits = Limits(queue=queue, seconds=timeout, solver_seconds=solver_seconds, client_seconds=client_seconds)
     own, browser = system_option or [], not no_browser
-    kept = (keep, keep_most)
-    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser, *kept):
+    where, kept = (host, port, token), (keep, keep_most)
+    if serve_models(models, runs, own, backbone, *where, limits, workers, dask, browser, engine, *kept):
         raise typer.Exit(130)
 
 

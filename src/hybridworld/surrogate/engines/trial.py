@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,8 +23,8 @@ from hybridworld.surrogate.engines.engine import Program, Run
 from hybridworld.surrogate.engines.registry import find_engine
 
 PROGRAM, QUESTIONS = "program.pt2", "questions.pt"
-PATIENCE = 600.0
-"""Seconds for a trial."""
+PATIENCE = 1800.0
+"""Seconds for all trials of a process: on a busy machine a network is written slowly."""
 ROUNDS, SECONDS = 12, 1.5
 """How often an engine is timed, at most, and for how long at each size of a batch."""
 
@@ -113,16 +113,28 @@ def tried(name: str, program: Program, questions: Sequence[Question], folder: Pa
             if found.shape != answer.shape or not found.isfinite().all():
                 return Trial(name, failure=f"answered with shape {tuple(found.shape)}, or with values that are not finite")
             slow, fast = take_turns([lambda i=inputs: eager(*i), lambda i=inputs: run(*i)])  # type: ignore[misc]
-            gain[str(len(answer))] = slow / fast
+            gain[str(len(answer))] = gain_over(slow, fast, threads)
     return Trial(name, gain)
 
 
-def take_turns(calls: Sequence[Callable[[], Any]], rounds: int = ROUNDS, seconds: float = SECONDS) -> list[float]:
+class Times(NamedTuple):
+    """The least seconds of a call: by the clock, and of the cores together."""
+
+    clock: float
+    cores: float
+
+
+def gain_over(slow: Times, fast: Times, threads: int) -> float:
+    """How many times as fast: by the clock, or for one thread by the time of its core, to which no other program adds."""
+    return slow.cores / fast.cores if threads == 1 else slow.clock / fast.clock
+
+
+def take_turns(calls: Sequence[Callable[[], Any]], rounds: int = ROUNDS, seconds: float = SECONDS) -> list[Times]:
     """The least seconds of each call, after one that does not count; in a round each is called once.
 
     Whatever else runs on the machine only adds to a time.
     """
-    took: list[list[float]] = [[] for _ in calls]
+    took: list[list[Times]] = [[] for _ in calls]
     for call in calls:
         call()
     end = time.perf_counter() + seconds * len(calls)
@@ -130,10 +142,10 @@ def take_turns(calls: Sequence[Callable[[], Any]], rounds: int = ROUNDS, seconds
         if turn >= 3 and time.perf_counter() > end:
             break
         for call, times in zip(calls, took, strict=True):
-            began = time.perf_counter()
+            began, work = time.perf_counter(), time.process_time()
             call()
-            times.append(time.perf_counter() - began)
-    return [min(times) for times in took]
+            times.append(Times(time.perf_counter() - began, time.process_time() - work))
+    return [Times(*map(min, zip(*times, strict=True))) for times in took]
 
 
 if __name__ == "__main__":
