@@ -24,11 +24,11 @@ def outcome(monkeypatch):
 
     def come_out(deferred, known):
         def refine(bundle, *arguments):
-            told = {"learned": 30, "blend": 0.5}
+            told = {"learned": 30, "steps": 9, "blend": 0.5}
             better = replace(bundle, provenance={**bundle.provenance, "refined": [told]})
             before = judged(np.ones(40), np.ones(40))
             parts = (Compared(before, judged(np.ones(40), np.full(40, ratio)), np.arange(40)) for ratio in (deferred, known))
-            gates = Gated((0.25, 0.25), (0.1, 0.1), 0.2, Interval(0.2, 0.1, 0.3))
+            gates = Gated((0.25, 0.25), (0.1, 0.1), (0.25, 0.2), Interval(0.2, 0.1, 0.3))
             return Refinement(better, 30, *parts, gates)
 
         monkeypatch.setattr(app, "refine", refine)

@@ -33,10 +33,10 @@ def trained(folder):
     return calibrate_bundle(bundle, "step-doubling", *calibrating_evidence(bundle, None, SYSTEM), SYSTEM)
 
 
-def kept(root, answer=SYSTEM.solve, count=240):
-    """A log of questions out of distribution; `answer` may lie."""
+def kept(root, answer=SYSTEM.solve, count=240, split="ood-far"):
+    """A log of questions about a split; `answer` may lie."""
     log = DeferredLog(root, SYSTEM.spec, SYSTEM.identity, SYSTEM.version)
-    samples = [SYSTEM.initial("ood-far", number) for number in range(count)]
+    samples = [SYSTEM.initial(split, number) for number in range(count)]
     states, params = np.stack([each.state for each in samples]), np.stack([each.params for each in samples])
     for horizon in (1, 4, 16):
         log.add(states, horizon, params, answer(states, horizon, params))

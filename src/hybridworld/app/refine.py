@@ -52,12 +52,14 @@ def target_of(model: str, out: Path | None, replaced: bool) -> Path:
 
 def described(found: Refinement) -> dict[str, Any]:
     """All numbers as plain data."""
+    told = found.bundle.provenance["refined"][-1]
     return {
         "accepted": found.accepted,
         "learned": found.learned,
         "deferred": errors_of(found.deferred),
         "in_distribution": errors_of(found.known) | gates_of(found.gates),
-        "blend": found.bundle.provenance["refined"][-1].get("blend"),
+        "steps": told["steps"],
+        "blend": told["blend"],
     }
 
 
@@ -70,7 +72,7 @@ def gates_of(found: Gated) -> dict[str, Any]:
     """Both gates at the same keep fraction, and at equal error."""
     return {
         "deferral": list(found.deferral), "kept_error": list(found.kept_error),
-        "deferral_at_equal_error": found.equal_error, "fall": list(found.fall),
+        "deferral_at_equal_error": list(found.equal_error), "fall": list(found.fall),
     }  # fmt: skip
 
 

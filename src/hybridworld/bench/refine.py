@@ -8,7 +8,7 @@ whole 95 % interval of the ratio of errors says so: below 1 on what was deferred
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -76,10 +76,10 @@ class Gated:
     deferral: tuple[float, float]
     """By the calibrated thresholds of each."""
     kept_error: tuple[float, float]
-    equal_error: float
-    """What the model after defers if the answers that it keeps are as wrong as those that the model before keeps."""
+    equal_error: tuple[float, float]
+    """The least that each has to defer so that the answers that it keeps are no more wrong than those that the first keeps."""
     fall: Interval
-    """1 - equal_error / deferral before."""
+    """1 - the second of these over the first."""
 
 
 def gated(compared: Compared, before: HybridModel, after: HybridModel, q: float = KEEP) -> Gated:
@@ -106,20 +106,22 @@ def gated(compared: Compared, before: HybridModel, after: HybridModel, q: float 
     low, high = np.quantile(falls[1:], (0.025, 0.975))
     return Gated(
         (float(shares[0]), float(shares[1])), (float(errors[0]), float(errors[1])),
-        float(second[0]), Interval(float(falls[0]), float(low), float(high)),
+        (float(first[0]), float(second[0])), Interval(float(falls[0]), float(low), float(high)),
     )  # fmt: skip
 
 
-def _at_equal_error(old: Judged, new: Judged, limit: float, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Deferral before, by its threshold, and after, by the highest that keeps the error of what is kept: (draws,) each."""
+def _at_equal_error(old: Judged, new: Judged, limit: float, weights: np.ndarray) -> list[np.ndarray]:
+    """The least deferral of each at which its kept answers are no more wrong than those of the old at its limit: (draws,)."""
     kept = ~flagged(old.scores, limit)
-    total, held = weights.sum(axis=1), weights[:, kept].sum(axis=1)
-    allowed = (weights[:, kept] @ old.errors[kept]) / np.maximum(held, 1e-12)
-    order = np.argsort(new.scores, kind="stable")
-    sizes = np.cumsum(weights[:, order], axis=1)
-    errors = np.cumsum(weights[:, order] * new.errors[order], axis=1) / np.maximum(sizes, 1e-12)
-    most = np.where((errors <= allowed[:, None]) & (sizes > 0), sizes, 0).max(axis=1)
-    return 1 - held / total, 1 - most / total
+    allowed = (weights[:, kept] @ old.errors[kept]) / np.maximum(weights[:, kept].sum(axis=1), 1e-12)
+    found = []
+    for judged in (old, new):  # both choose a threshold with hindsight, so that neither gains by it
+        order = np.argsort(judged.scores, kind="stable")
+        sizes = np.cumsum(weights[:, order], axis=1)
+        errors = np.cumsum(weights[:, order] * judged.errors[order], axis=1) / np.maximum(sizes, 1e-12)
+        most = np.where((errors <= allowed[:, None] * (1 + 1e-9)) & (sizes > 0), sizes, 0).max(axis=1)
+        found.append(1 - most / sizes[:, -1])
+    return found
 
 
 def _mean(values: np.ndarray) -> float:
@@ -282,51 +284,36 @@ def _together(parts: Sequence[Any]) -> Any:
 # Shown on a shift.
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A model before and after a shift, judged on fresh trajectories of each split."""
-
-    refinement: Refinement
-    asked: int
-    deferred: int
-    """Of the questions asked under the shift."""
-    splits: Mapping[str, tuple[Compared, Gated]]
-
-
 FRESH = 1_000_000
 """The first trajectory of a split that judges: those that are asked about begin at 0."""
 
 
-def show_shift(
-    bundle: Bundle,
-    split: str,
-    count: int,
-    minutes: float,
-    log: Path,
-    judges: int,
-    given: Environment | None = None,
-    tell: Tell = lambda what: None,
-) -> Shown:
-    """Ask about `count` trajectories of a shifted split, refine from what was deferred, and judge on others and on `test`."""
-    system = solver_of(bundle, given)
-    if system is None:
-        raise InvalidInput(f"There is no solver for {bundle.surrogate.spec.name}: name its system with --system.")
-    horizons = bundle.config.training.horizons
-    before = assemble(bundle, system)
-    keeping = before.keeping(log)
+def meet_shift(bundle: Bundle, split: str, count: int, log: Path, system: Environment, tell: Tell) -> tuple[int, int]:
+    """Ask a model about `count` trajectories of a split, once per horizon; how many questions, and how many were deferred.
+
+    What was deferred is in the log then.
+    """
     tell(f"asking about {count} trajectories of {split}")
+    keeping, horizons = assemble(bundle, system).keeping(log), bundle.config.training.horizons
     asked = deferred = 0
     for horizon, batch in fresh_pairs(system, split, numbers_in_share(system, split, count), horizons).items():
         forecast = keeping.onward(batch.states.astype(float), horizon, batch.params.astype(float))
         asked, deferred = asked + len(batch.states), deferred + int(forecast.used_solver.sum())
     assert keeping.log is not None
     keeping.log.flush()
-    found = refine(bundle, log, minutes, time.monotonic(), None, given, tell)
-    after, splits = assemble(found.bundle, system), {}
-    for each in (split, "test"):
-        tell(f"judging on {judges} fresh trajectories of {each}")
-        pairs = fresh_pairs(system, each, numbers_in_share(system, each, judges, FRESH), horizons, seed=1)
+    return asked, deferred
+
+
+def compare_on(
+    splits: Sequence[str], bundles: tuple[Bundle, Bundle], judges: int, system: Environment, tell: Tell
+) -> dict[str, tuple[Compared, Gated]]:
+    """Split -> two models and their gates on `judges` fresh trajectories of it, one question per horizon."""
+    before, after = (assemble(bundle, system) for bundle in bundles)
+    horizons, found = bundles[0].config.training.horizons, {}
+    for split in splits:
+        tell(f"judging on {judges} fresh trajectories of {split}")
+        pairs = fresh_pairs(system, split, numbers_in_share(system, split, judges, FRESH), horizons, seed=1)
         batch, numbers = _together(list(pairs.values())), np.tile(np.arange(judges), len(horizons))
         both = Questions(batch, numbers, judge(before.surrogate, before.signal, batch)).compared(after)
-        splits[each] = (both, gated(both, before, after))
-    return Shown(found, asked, deferred, splits)
+        found[split] = (both, gated(both, before, after))
+    return found

@@ -212,6 +212,9 @@ def bench_refine(
     count: Annotated[int, typer.Option(min=1, help="Trajectories of the shift that are asked about.")] = 500,
     minutes: Annotated[float, typer.Option(metavar="N", min=0.05, help="Budget of the refinement.")] = 10,
     judges: Annotated[int, typer.Option(min=20, help="Fresh trajectories of each split that judge.")] = 1000,
+    refined: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Compare with this model instead of refining one now.")
+    ] = None,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the refined model as well.")] = None,
     json: JsonOption = False,
     out: MarkdownOption = None,
@@ -221,4 +224,5 @@ def bench_refine(
     """Let a model meet a shift and learn from what it defers: deferral before and after, at equal error."""
     from hybridworld.app.bench_refine import report_refinement
 
-    report_refinement(model, own_system(system_option), split, count, minutes, judges, json, out, backbone, save)
+    environment = own_system(system_option)
+    report_refinement(model, refined, environment, split, count, minutes, judges, json, out, backbone, save)
