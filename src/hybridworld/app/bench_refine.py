@@ -71,8 +71,8 @@ def how_learned(told: Mapping[str, Any], split: str, count: int, minutes: float)
         f"{count:,} trajectories of {split} were asked about once per horizon, at random frames: "
         f"{told['questions_deferred']:,} of {told['asked']:,} questions were deferred and kept. {told['learned']:,} answers "
         f"were learned from in a budget of {minutes:g} minutes ({told['steps']:,} steps, blend {told['blend']:.0%}). By its "
-        f"own held-out evidence the refinement was {verdict}: errors after / before {deferred} on what was deferred, {known} in "
-        "distribution."
+        f"own held-out evidence the refinement was {verdict}: errors after / before {deferred} on what was deferred, {known} "
+        "in distribution."
     )
 
 
