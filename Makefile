@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 WELL := .venv-well
 
-.PHONY: help setup demo test test-slow pressure bench reproduce lint format clean
+.PHONY: help setup demo test test-slow pressure bench reproduce site wheel-check lint format clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' | column -t -s '|'
@@ -18,6 +18,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 
 $(VENV)/.crosscheck: $(VENV)/.dev
 	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev,crosscheck,examples]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(RUN)/pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
 	touch $@
 
 # The Well's package needs versions that ours cannot have, so its loader reads our files in an environment of its own.
@@ -45,6 +49,18 @@ bench: setup ## measure solvers, data and training; writes docs/benchmarks/
 
 reproduce: setup ## every table and figure of the paper, tiny: minutes; see docs/reproducing.md for more
 	$(RUN)/hybridworld reproduce all --scale smoke
+
+site: $(VENV)/.docs ## the documentation as a site: out/site/index.html; a dead link or a missing page is an error
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict
+
+wheel-check: setup ## build sdist and wheel, install the wheel into an empty environment and forecast there
+	rm -rf out/dist out/wheel
+	$(RUN)/python -m build --outdir out/dist .
+	$(RUN)/python -m tests.wheel out/dist
+	$(PYTHON) -m venv out/wheel/venv
+	out/wheel/venv/bin/pip install --quiet --constraint constraints.txt out/dist/*.whl
+	mkdir -p out/wheel/empty
+	cd out/wheel/empty && env -u PYTHONPATH ../venv/bin/hybridworld predict euler2d --count 2
 
 lint: setup ## style and types
 	$(RUN)/ruff check .

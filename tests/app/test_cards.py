@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from hybridworld.app.card import page_of
 from hybridworld.bench.card import JUDGING, Cell, card_at, core_hours, default_count, failures, measure_cells, recipe_of
@@ -24,13 +23,6 @@ from tests.surrogate.flows import Drift
 
 PAGES = Path(__file__).parents[2] / "docs" / "models"
 LARGEST = 8_000_000
-
-
-@pytest.fixture(autouse=True, scope="module")
-def same_threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -117,6 +117,7 @@ COMMANDS = {
     "train ball3d --stream --set surrogate.backbone=conv --out new3": "conv",
     "train ball3d --stream --set surrogate.backbone=missing.py:Net --out new4": "There is no file missing.py",
     "train ball3d --stream --preset smoke --set surrogate.backbone=network.py:Net --out new5": "no weights",
+    "train ball3d --stream --set surrogate.width=100000000": "surrogate.width is 100000000: it must be at most 8192",
     "train ball3d --stream --seed -1": "training.seed is -1",
     "train ball3d --data nowhere": "There is no folder nowhere/data",
     "train ball3d --data bare": "has no file that ends in",
@@ -127,6 +128,9 @@ COMMANDS = {
     "train --data gas --preset smoke --out run": "run holds a training of ball3d, not of euler2d: choose another folder",
     "train ball3d --data balls --preset smoke --out run": "run holds a training with training.epochs=1",
     "train advance.py:Mine --stream --preset smoke --out new7": "advance raised NameError",
+    "train ball3d --minutes nan": "Invalid value for '--minutes'",
+    "train ball3d --minutes inf --out new8": "The number of minutes is inf: it must be a number from 0 to 100000",
+    "train ball3d --minutes 1e300 --out new9": "The number of minutes is 1e+300",
     # predict
     "predict": "Missing argument 'MODEL'",
     "predict nothing": "There is no model 'nothing'",
@@ -188,6 +192,10 @@ COMMANDS = {
     "predict ball3d --backbone missing.py:Net": "There is no file missing.py",
     "predict ball3d --system oregonator": "does not fit the system oregonator",
     "predict ball3d --system foo": "Unknown system 'foo'",
+    "predict ball3d --signal ''": "There is no signal ''",
+    "predict ball3d --tolerance 0.1 --q 0.5": "give it, or q, or a threshold, but one",
+    "predict ball3d --tolerance nan": "The tolerance is nan deviations",
+    "predict ball3d --dask nowhere": "No dask scheduler answers at 'nowhere'",
     "predict raw.safetensors": "has no validation scores",
     "predict own.safetensors": "--backbone network.py:Net",
     # calibrate, evaluate
@@ -356,13 +364,6 @@ def model():
     return hw.load("ball3d")
 
 
-@pytest.fixture(autouse=True)
-def same_threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def test_there_are_at_least_150_hostile_inputs():
     assert len(COMMANDS) + len(CALLS) >= 150
 
@@ -409,14 +410,31 @@ def test_what_ships_is_never_written_to(capsys):
     assert shipped.read_bytes() == before
 
 
-@pytest.mark.parametrize("command", ["generate euler2d --count train=400 --out new", "simulate euler2d --frames 1000"])
+LONG = [
+    "calibrate ball3d --count 200000 --out new.safetensors",
+    "train ball3d --stream --out new",
+    "train euler2d --minutes 30 --out new",
+    "predict ball3d --count 100000 --frame 90",
+    "card ball3d --count 4000 --out new",
+    "bench tolerance ball3d --count 200000",
+    "bench promises ball3d",
+    "reproduce all --scale smoke --cache new --out new",
+]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["generate euler2d --count train=400 --out new", "simulate euler2d --frames 1000"]
+    + [pytest.param(each, marks=pytest.mark.slow) for each in LONG],
+)
 def test_an_interruption_exits_with_130_and_a_word(command, tmp_path):
-    """What they say on stderr tells when they have begun."""
+    """What they say on stderr tells when they have begun; those that say nothing have by then."""
     code = "from hybridworld.app import progress; progress.EVERY = 0; from hybridworld.app.cli import main; main()"
     said = tmp_path / "said"
     with said.open("w") as file:
         run = subprocess.Popen([sys.executable, "-c", code, *shlex.split(command)], cwd=tmp_path, stderr=file)
-        while not said.read_text() and run.poll() is None:
+        patience = time.monotonic() + 30
+        while not said.read_text() and run.poll() is None and time.monotonic() < patience:
             time.sleep(0.05)
         run.send_signal(signal.SIGINT)
         run.wait(600)

@@ -25,17 +25,10 @@ from tests.app.budgets import MINE, NETWORK, SHORT, train
 from tests.surrogate.flows import Drift, Oscillator
 
 
-@pytest.fixture(autouse=True, scope="module")
-def same_threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture
 def quick(monkeypatch):
     """Whatever things cost, this is what fits."""
-    monkeypatch.setattr(minutes, "PROBE", 0.0)
+    monkeypatch.setattr(minutes, "TIMING", 0.0)
     monkeypatch.setattr(
         minutes,
         "divide",

@@ -9,7 +9,7 @@ import pytest
 import hybridworld as hw
 from hybridworld.data.evidence import fresh_pairs
 from hybridworld.surrogate.bundle import load_bundle
-from hybridworld.surrogate.validation import score
+from hybridworld.surrogate.validation import errors_of
 from tests.app.commands import run
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -28,7 +28,7 @@ def file_of(name, folder):
 
 def errors(surrogate, batch, predict):
     """Root mean square error in deviations."""
-    return np.sqrt(score(surrogate, batch, predict).mse)
+    return np.sqrt(errors_of(surrogate, batch, predict).mse)
 
 
 @pytest.mark.slow

@@ -177,7 +177,8 @@ def test_a_file_holds_a_calibration_per_signal_and_one_of_before_has_that_of_ste
     assert after.provenance["calibration"]["symmetries"]["trajectories"] == 12
     assert hw.load(before).threshold(4, 0.5) == hw.load(model).threshold(4, 0.5)
     turned = hw.load(before, signal="symmetries")
-    assert turned.calibration.size == 12 and turned.cell_bound is not None and turned.signal.name == "symmetries"
+    assert turned.calibration.size == 12 and turned.signal.name == "symmetries"
+    assert turned.cell_bound(np.ones((2, 16, 16)), 4).shape == (2, 16, 16)
 
 
 def test_what_cannot_be_is_said_in_a_sentence(small, tmp_path):

@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-import torch
 from PIL import Image
 from rich.console import Console
 from typer.testing import CliRunner
@@ -40,13 +39,6 @@ def train(*arguments, wishes=TINY):
     command = ["train", "--preset", "smoke", *settings, *map(str, arguments)]
     result = CliRunner().invoke(app, command, catch_exceptions=False)
     return result.exit_code, result.stdout, result.stderr
-
-
-@pytest.fixture(autouse=True)
-def same_threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

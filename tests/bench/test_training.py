@@ -22,10 +22,10 @@ def small(**training):
     """A narrow network for a system that costs nothing, its settings, and a batch."""
     spec = Decay(grid=GRID).spec
     config = configure(spec, "paper", ["surrogate.width=8", *(f"training.{key}={value}" for key, value in training.items())])
-    rungs, channels = len(config.training.horizons), len(spec.channels)
+    horizons, channels = len(config.training.horizons), len(spec.channels)
     scales = Normalisation(
         torch.zeros(channels).numpy(), torch.ones(channels).numpy(), torch.zeros(1).numpy(), torch.ones(1).numpy(),
-        torch.tensor(config.training.horizons).numpy(), torch.ones(rungs, channels).numpy(),
+        torch.tensor(config.training.horizons).numpy(), torch.ones(horizons, channels).numpy(),
     )  # fmt: skip
     torch.manual_seed(0)
     batch = torch.randn(8, *spec.shape), torch.tensor([1.0, 2, 4, 1, 2, 4, 1, 2]), torch.ones(8, 1), torch.randn(8, *spec.shape)

@@ -84,7 +84,8 @@ def test_fields_work_as_vectors_do():
     found = hw.wrap(shifted, ring, horizons=(2, 4, 8), count=20)
     states, params = question(ring)
     forecast = found.predict(states, 4, params)
-    assert forecast.error_map.shape == (24, 16) and found.cell_bound is not None
+    assert forecast.error_map.shape == (24, 16)
+    assert (found.cell_bound(forecast.error_map, 4) >= 0).all()
     np.testing.assert_allclose(found.solve(states, 8, params), ring.solve(states, 8, params))
 
 
@@ -299,6 +300,9 @@ def test_what_another_program_could_not_find_is_not_saved(f, says, tmp_path):
         ),
         ({"f": f"{FILE}:number"}, "foreign.py:number makes 7"),
         ({"f": lambda s, h, p: s[:, :1]}, r"answered states of shape \(1, 2\) with an array of shape \(1, 1\)"),
+        ({"f": lambda s, h, p: None}, "with None of type object: it must return as many states of the same shape"),
+        ({"f": lambda s, h, p: "later"}, "with 'later' of type <U5"),
+        ({"f": lambda s, h, p: s + 1j}, r"with an array of shape \(1, 2\) of type complex128"),
         ({"f": lambda s, h, p: s.unknown}, r"cannot answer .* with NumPy arrays AttributeError.*with torch tensors Attrib"),
         ({"f": lambda s, h, p: s * np.nan}, "values that are not finite"),
         ({"horizons": (0, 1)}, "The horizons are 0, 1: with 17 frames they must be whole numbers from 1 to 16"),

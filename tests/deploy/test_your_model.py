@@ -19,11 +19,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    """The complete file of the page."""
-    (code,) = re.findall(r'```python\n("""A model of Ball 3D.*?)```', (DOCS / "your-model.md").read_text(), flags=re.DOTALL)
-    path = tmp_path_factory.mktemp("page") / "my_model.py"
-    path.write_text(code)
-    return path
+    """The complete file of the page, where it may leave its weights."""
+    return Path(shutil.copy(DOCS / "examples" / "my_model.py", tmp_path_factory.mktemp("page")))
+
+
+def test_the_page_shows_the_file_that_runs():
+    shown = (DOCS / "examples" / "my_model.py").read_text()
+    assert f'```python title="my_model.py"\n{shown}```' in (DOCS / "your-model.md").read_text()
 
 
 def test_the_file_goes_from_training_to_a_forecast_with_a_tolerance(file, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from hybridworld.reproduce import paper
 from hybridworld.reproduce.claims import CLAIMS
-from hybridworld.reproduce.verdicts import Network, judge
+from hybridworld.reproduce.verdicts import Network, verdict_on
 
 from .worlds import ANY, CASES, OPEN, POOL, YES, Draw
 
@@ -30,7 +30,7 @@ def test_each_world_gets_its_verdict(name):
     claim, wrong = RULED[name], []
     for world, verdicts in CASES[name].expected.items():
         for n, wanted in zip(SIZES, verdicts, strict=True):
-            found = judge(claim, rows_of(claim, world, Draw(n, 5)), NETWORKS)
+            found = verdict_on(claim, rows_of(claim, world, Draw(n, 5)), NETWORKS)
             right = {OPEN: found.status != YES, ANY: True}.get(wanted, found.status == wanted)
             if not right:
                 wrong.append((world, n, wanted, found.status, found.found))
@@ -44,10 +44,10 @@ def test_half_of_the_data_confirms_nothing(name):
         for n in SIZES:
             rows = rows_of(claim, world, Draw(n))
             for half in (rows[: len(rows) // 2], rows[1::2]):
-                assert judge(claim, half, NETWORKS).status != YES
+                assert verdict_on(claim, half, NETWORKS).status != YES
     true = next((world for world, verdicts in case.expected.items() if verdicts[1] == YES), "true")
     rows = rows_of(claim, true, Draw(SIZES[1]))
-    assert judge(claim, rows[: len(rows) // 2], NETWORKS).status == case.half
+    assert verdict_on(claim, rows[: len(rows) // 2], NETWORKS).status == case.half
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -57,6 +57,6 @@ def test_a_false_claim_is_confirmed_in_at_most_5_percent_of_draws(name, n):
     if not claim.joint:
         claim = replace(claim, systems=claim.systems[-1:])  # a claim that is false on one system only
     for world in CASES[name].false:
-        verdicts = [judge(claim, rows_of(claim, world, Draw(n, number)), NETWORKS).status for number in range(POOL)]
+        verdicts = [verdict_on(claim, rows_of(claim, world, Draw(n, number)), NETWORKS).status for number in range(POOL)]
         rates[world] = verdicts.count(YES) / POOL
     assert max(rates.values()) <= MOST, rates

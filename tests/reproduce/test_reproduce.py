@@ -19,13 +19,13 @@ from hybridworld.reproduce import paper, rules
 from hybridworld.reproduce.chains import Chains, both_answers, failures
 from hybridworld.reproduce.claims import CLAIMS, claims_of
 from hybridworld.reproduce.entries import ENTRIES, SYSTEMS, find_entries
-from hybridworld.reproduce.experiment import STEP, Experiment
+from hybridworld.reproduce.experiment import STEP, VARIANTS, VERSION, Experiment, digest
 from hybridworld.reproduce.gating import speed_blind, speed_gated
 from hybridworld.reproduce.map_agreement import steepness
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.run import reason_to_skip
 from hybridworld.reproduce.scales import setting
-from hybridworld.reproduce.verdicts import Network, all_verdicts, judge
+from hybridworld.reproduce.verdicts import Network, all_verdicts, verdict_on
 
 NETWORKS = {system: Network("a network", "paper", data.val_mse, True) for system, data in paper.DATASETS.items()}
 
@@ -73,7 +73,7 @@ def test_at_scale_smoke_nothing_is_confirmed(done):
 
 def test_a_second_run_finds_everything_in_the_cache(done, monkeypatch):
     folder, _ = done
-    for name in ("train", "judge", "generate", "fresh_pairs"):
+    for name in ("train", "verdict_on", "generate", "fresh_pairs"):
         monkeypatch.setattr(experiment_module, name, lambda *_, name=name: pytest.fail(f"{name} was called"))
     run("all", "--scale", "smoke", "--cache", folder / "cache", "--out", folder / "again")
     first, second = ((folder / name / "results.md").read_text() for name in ("out", "again"))
@@ -140,7 +140,7 @@ def test_scales_may_differ_by_system():
 
 
 def verdict(claim, rows, networks=NETWORKS):
-    return judge(next(each for each in CLAIMS if each.id == claim), rows, networks)
+    return verdict_on(next(each for each in CLAIMS if each.id == claim), rows, networks)
 
 
 def auroc_rows(system, value):
@@ -266,9 +266,23 @@ def test_ablations_train_their_own_main_run_where_the_given_model_was_trained_ot
     folder, _ = done
     model = Experiment(setting(Ball3D(), "smoke"), folder / "cache").run()
     same, other = (Experiment(setting(Ball3D(), scale), folder, (model,)) for scale in ("smoke", "paper"))
-    assert same.like_given and same.run("ladder", 0) == model
-    assert not other.like_given and other.config("ladder", 0) == other.config("main", 0)
+    assert same.like_given and same.run("all horizons", 0) == model
+    assert not other.like_given and other.config("all horizons", 0) == other.config("main", 0)
     assert reason_to_skip(find_entries("cross-seed")[0], same) and not reason_to_skip(find_entries("dagger")[0], other)
+
+
+def test_a_cache_of_an_older_version_is_found(tmp_path):
+    """It knows the training at all horizons as `ladder`; no key of a cache may change with a name in the code."""
+    experiment = Experiment(setting(Ball3D(), "smoke"), tmp_path)
+    names = ("main", "ladder", "single horizon", "dagger 0", "dagger 1", "self-consistency")
+    configs = dict(zip(names, (experiment.config(each, 0).model_dump(mode="json") for each in VARIANTS), strict=True))
+    chosen = experiment.setting
+    before = digest(VERSION, experiment.source, configs, chosen.seeds, chosen.seeds, chosen.pairs, chosen.head_steps, [])
+    assert experiment.key == before
+    path = tmp_path / "results" / f"ball3d-{digest(before, ('identity', 'ladder', 0))}.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"what": [], "found": 0.25, "provenance": {"hybridworld": "0.1.0"}}))
+    assert experiment.remember(("identity", "all horizons", 0), lambda: pytest.fail("It was made again.")) == 0.25
 
 
 def test_steepness_is_the_length_of_the_gradient():

@@ -407,11 +407,11 @@ def dagger_rows(world, draw, system):
     return [Row("mse ratio", "DAgger", system, "val", weight, found) for weight, found in ratios.items()]
 
 
-def probe_rows(world, draw, system):
+def single_horizon_rows(world, draw, system):
     p = 0.55 if world == "barely" else like(world)
     found = draw.of(aurocs(p, draw.n), 0)
     own = draw.of(aurocs(0.8, draw.n), 1)
-    return [Row("auroc", rules.LADDER_NET, system, "val", 64, own), Row("auroc", rules.SINGLE, system, "val", 64, found)]
+    return [Row("auroc", rules.ALL_HORIZONS, system, "val", 64, own), Row("auroc", rules.SINGLE, system, "val", 64, found)]
 
 
 # Maps and chains.
@@ -544,7 +544,7 @@ CASES = {
         }), SIMPLE, BOUND,
     ),
     "single-horizon-probe": Case(
-        probe_rows, {"noise": (ANY, YES), "anti": (YES, YES), "perfect": (NOT, NOT)}, ("perfect", "barely"),
+        single_horizon_rows, {"noise": (ANY, YES), "anti": (YES, YES), "perfect": (NOT, NOT)}, ("perfect", "barely"),
     ),
     "dagger-alone": Case(ratio_rows("DAgger", 1.0, {"true": 9.0, "false": 1.5, "bound": 3.0}), SIMPLE, BOUND),
     "dagger-sweet-spot": Case(

@@ -1,6 +1,7 @@
 """A server under pressure: load with answers that are known, requests that make no sense, and workers that are killed.
 
-The tests run it small, `python -m tests.serve.pressure` at full size: 64 clients for a minute, 20,000 malformed requests.
+The tests run it small, `make pressure` at full size: 64 clients for a minute, 20,000 malformed requests. It writes
+docs/benchmarks/serving.md. `python -m tests.serve.pressure [load|fuzz|faults|drag]...` runs some of it and prints.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -20,6 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hybridworld.app.tables import publish_sections
+from hybridworld.deploy.load import shipped
+from hybridworld.serve.catalogue import Catalogue
 from tests.serve.asking import HEADER, infer_request, send, unpacked
 from tests.serve.served import wait_until
 
@@ -313,7 +318,7 @@ def server_process(*options):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         port = int(re.search(r":(\d+)/", process.stdout.readline())[1])
-        wait_until(lambda: send(port, "GET", "/v2/health/ready")[0] == 200)
+        wait_until(lambda: send(port, "GET", "/v2/health/ready")[0] == 200, 1200)
         yield process.pid, port
     finally:
         process.send_signal(signal.SIGTERM)
@@ -331,69 +336,137 @@ def memory(port):
     return metric(port, "process_resident_memory_bytes") / 1e6
 
 
-def held(before, port):
-    return f"memory {before:.0f} -> {memory(port):.0f} MB"
+@dataclass(frozen=True)
+class Size:
+    """How much of everything: seconds of 64 clients, of one client, of faults; malformed requests; requests that are known."""
+
+    load: float = 60
+    alone: float = 15
+    faults: float = 30
+    malformed: int = 20_000
+    known: int = 256
 
 
 def main():
-    """Everything at full size, with numbers."""
-    import threading
+    """Everything at full size, as tables."""
+    known, size = Catalogue(shipped()), Size()
+    parts = {"load": load_table, "fuzz": fuzz_table, "faults": faults_table, "drag": drag_table}
+    chosen = sys.argv[1:] or list(parts)
+    before = os.getloadavg()[0]
+    sections = dict(parts[name](known, size) for name in chosen)
+    later = os.getloadavg()[0]
+    how = (
+        "The server is a process of its own, with the models that ship; clients share its cores. The machine's load average "
+        f"was {before:.1f} before and {later:.1f} at the end, on {os.cpu_count()} cores: what exceeds that of the clients and "
+        "of the server is other work, which makes every time longer. Any wrong answer, and any error but 503 (and 504 for "
+        "malformed requests), would have ended the run."
+    )
+    out = Path("docs/benchmarks/serving.md") if chosen == list(parts) else None
+    publish_sections({}, sections, "The server under pressure", how, False, out, "make pressure")
 
-    from hybridworld.deploy.load import shipped
-    from hybridworld.serve.catalogue import Catalogue
 
-    which = set(sys.argv[1:]) or {"load", "fuzz", "faults", "drag"}
-    known = Catalogue(shipped())
-    requests = known_requests(known.find("ball3d"), 256)
-    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
-    if "load" in which:
-        with server_process() as (_, port):
-            print("one request at a time:", one := load(port, requests, 1, 15), flush=True)
-            load(port, requests, 64, 5)
-            before = memory(port)
-            many = load(port, requests, 64, 60)
-            print("64 clients:           ", many)
-            print(
-                f"throughput x {many.per_second / one.per_second:.2f}; memory {before:.0f} -> {memory(port):.0f} MB", flush=True
-            )
-            assert not many.wrong and set(many.statuses) <= {200, 503}
-    if "fuzz" in which:
-        with server_process() as (_, port):
-            fuzz(port, 2_000, seed=1)
-            before = memory(port)
-            report = fuzz(port, 20_000)
-            print(f"fuzz: {dict(report.statuses)} in {report.seconds:.0f} s; {held(before, port)}", flush=True)
-            assert not report.mistakes
-            assert load(port, requests, 4, 5).wrong == 0
-    if "faults" in which:
-        with server_process("--workers", "2") as (pid, port):
-            gated = known_requests(known.find("ball3d"), 256, modes=(2,), q=0.5)
-            killed = []
-            killer = threading.Thread(target=lambda: killed.append(kill_workers(pid, 30, 2.0)))
-            killer.start()
-            report = load(port, gated, 16, 30)
-            killer.join()
-            print(f"faults: {killed[0]} workers killed; {report}", flush=True)
-            assert not report.wrong and set(report.statuses) <= {200, 503}
-    if "drag" in which:
-        with server_process() as (_, port):
-            for served in known.all:
-                if served.model is not None:
-                    print(f"dragged horizon, {served.name}: {drag(port, served)}", flush=True)
+def load_table(known, size):
+    """Ball 3D, one request at a time (before and after) against 64 clients."""
+    requests = known_requests(known.find("ball3d"), size.known)
+    with server_process() as (_, port):
+        first = load(port, requests, 1, size.alone)
+        load(port, requests, 64, size.alone / 3)
+        before = memory(port)
+        many = load(port, requests, 64, size.load)
+        after = memory(port)
+        last = load(port, requests, 1, size.alone)
+    for report in (first, many, last):
+        assert not report.wrong and set(report.statuses) <= {200, 503}, report
+    gain = 2 * many.per_second / (first.per_second + last.per_second)
+    rows = [["clients", "seconds", "answers", "per second", "503", "wrong", "p50 ms", "p95 ms", "p99 ms"]]
+    for clients, report in (("1, before", first), ("64", many), ("1, after", last)):
+        times = [f"{1e3 * time:.1f}" for time in np.percentile(report.latencies, (50, 95, 99))]
+        told, refused = (f"{report.statuses[status]:,}" for status in (200, 503))
+        rows.append([clients, f"{report.seconds:.0f}", told, f"{report.per_second:.0f}", refused, str(report.wrong), *times])
+    text = (
+        "Ball 3D, requests of one state at mixed horizons and modes (q = 0.75), every answer compared with "
+        f"`HybridModel.predict`. 64 clients get {gain:.1f} times the answers of one client that asks one request at a time. "
+        f"Memory of the server: {before:.0f} MB after the first seconds of 64 clients, {after:.0f} MB at their end."
+    )
+    return f"Load\n{text}", rows
+
+
+def fuzz_table(known, size):
+    """Malformed requests, schema-aware and raw bytes."""
+    with server_process() as (_, port):
+        fuzz(port, size.malformed // 10, seed=1)
+        before = memory(port)
+        report = fuzz(port, size.malformed)
+        after = memory(port)
+        assert not report.mistakes, report
+        good = load(port, known_requests(known.find("ball3d"), 32), 4, 5)
+        assert not good.wrong and set(good.statuses) == {200}, good
+    text = (
+        f"{size.malformed:,} requests in {report.seconds:.0f} s, from 8 clients: broken in their JSON, their bytes or their "
+        "headers, or random bytes altogether; some are broken in ways that leave them valid (200). The server hangs up on what "
+        f"is no HTTP, and clients on what announces more than it sends. Memory: {before:.0f} MB after a tenth as many others, "
+        f"{after:.0f} MB after these. Afterwards {good.statuses[200]} good requests were answered rightly."
+    )
+    statuses = sorted(report.statuses.items(), key=lambda item: str(item[0]))
+    return f"Malformed requests\n{text}", [[str(status) for status, _ in statuses], [f"{count:,}" for _, count in statuses]]
+
+
+def faults_table(known, size):
+    """SIGKILL of solver processes while requests need them."""
+    with server_process("--workers", "2") as (pid, port):
+        gated, killed = known_requests(known.find("ball3d"), size.known, modes=(2,), q=0.5), []
+        killer = threading.Thread(target=lambda: killed.append(kill_workers(pid, size.faults, min(2.0, size.faults / 4))))
+        killer.start()
+        report = load(port, gated, 16, size.faults)
+        killer.join()
+    assert killed[0] and not report.wrong and set(report.statuses) <= {200, 503}, report
+    text = (
+        "16 clients whose requests go to the solver half of the time (q = 0.5), two solver processes, one of which is killed "
+        "with SIGKILL every two seconds. Lost: requests without any answer."
+    )
+    rows = [["seconds", "killed", "answers", "503", "wrong", "lost"]]
+    counts = [f"{report.statuses[status]:,}" for status in (200, 503)]
+    return f"Killed solver processes\n{text}", [
+        *rows, [f"{report.seconds:.0f}", str(killed[0]), *counts, str(report.wrong), str(report.statuses["lost"])]
+    ]  # fmt: skip
+
+
+def drag_table(known, _size):
+    """Server time of a dragged horizon for every model that ships."""
+    with server_process() as (_, port):
+        rows = [drag(port, served) for served in known.all if served.model is not None]
+    text = (
+        "Milliseconds that the server takes for the surrogate's panels of one state (prediction, error map, score, bound), at "
+        "every horizon in turn, as the page asks for them; the last column is processor time per horizon, which does not "
+        "depend on what else runs."
+    )
+    return f"A dragged horizon\n{text}", [["model", "horizons", "p50", "p95", "longest", "processor"], *rows]
 
 
 def drag(port, served):
-    """Milliseconds of server time for the panels of one state, at every horizon in turn, and of the processor's time."""
-    sample, times, before_all = served.system.initial("test", 0), [], metric(port, "process_cpu_seconds_total")
-    for horizon in range(1, int(served.model.longest) + 1):
+    """The row of one model."""
+    sample, times = served.system.initial("test", 0), []
+    name = f'hybridworld_infer_seconds_sum{{mode="2",model="{served.name}"}}'
+
+    def ask(horizon):
         body, headers = infer_request(sample.state[None], [horizon], sample.params[None], q=1)
-        name = f'hybridworld_infer_seconds_sum{{mode="2",model="{served.name}"}}'
-        before = metric(port, name) if times else 0.0
         assert send(port, "POST", f"/v2/models/{served.name}/infer", body, headers)[0] == 200
+
+    def processor():
+        return metric(port, "process_cpu_seconds_total")
+
+    horizons = range(1, int(served.model.longest) + 1)
+    ask(1)
+    for horizon in horizons:
+        before = metric(port, name)
+        ask(horizon)
         times.append(1e3 * (metric(port, name) - before))
-    processor = 1e3 * (metric(port, "process_cpu_seconds_total") - before_all) / len(times)
-    quantiles = ", ".join(f"{value:.1f}" for value in np.percentile(times, (50, 95, 100)))
-    return f"p50, p95, max {quantiles} ms of server time, {processor:.1f} ms of the processor's (metrics included)"
+    before = processor()
+    for horizon in horizons:
+        ask(horizon)
+    spent = 1e3 * (processor() - before) / len(horizons)
+    numbers = (*np.percentile(times, (50, 95, 100)), spent)
+    return [served.name, f"1 to {horizons[-1]}", *(f"{value:.1f}" for value in numbers)]
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="the package play
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium (apt-get install chromium)")
 
 PATIENCE = 300_000  # milliseconds: cores are shared
+playwright.expect.set_options(timeout=PATIENCE)
 SIZES = {"desktop": (1400, 900), "phone": (390, 844)}
 KNOWN = "#panel-map[aria-label*='mean']"
 TRUE = "#panel-error[aria-label*='mean']"
@@ -99,6 +100,20 @@ def test_a_dragged_horizon_moves_the_panels(visit):
     playwright.expect(page.locator("#facts dd >> nth=1")).not_to_have_text(score)
     assert page.input_value("#horizon-number") == "28"
     assert pixels(page, "prediction") != before
+
+
+def test_the_horizon_is_dragged_with_a_pointer(visit):
+    page = visit()
+    box = page.locator("#horizon").bounding_box()
+    height = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.25 * box["width"], height)
+    page.mouse.down()
+    for share in (0.4, 0.6, 0.8):
+        page.mouse.move(box["x"] + share * box["width"], height)
+    page.mouse.up()
+    frames = int(page.input_value("#horizon-number"))
+    assert frames > 16
+    page.wait_for_selector(f"#panel-prediction[aria-label*='{frames} frames']")
 
 
 @pytest.mark.parametrize("name", ["gas", "waves", "ring", "swing", "ball3d"])

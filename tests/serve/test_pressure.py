@@ -2,11 +2,13 @@
 
 import os
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from hybridworld.serve.limits import Limits
+from tests.serve import pressure
 from tests.serve.asking import send
 from tests.serve.pressure import fuzz, kill_workers, known_requests, load, memory
 from tests.serve.served import running
@@ -49,3 +51,16 @@ def test_killed_workers_lose_no_request(server, known):
     killer.join()
     assert killed[0] and report.wrong == 0 and set(report.statuses) <= {200, 503}
     assert send(server.port, "GET", "/v2/health/live")[0] == 200
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="looks for processes in /proc")
+def test_the_published_tables(server, known, monkeypatch):
+    """What `make pressure` writes, from a server in this process."""
+    monkeypatch.setattr(pressure, "server_process", lambda *_: nullcontext((os.getpid(), server.port)))
+    size = pressure.Size(load=1.5, alone=0.6, faults=3, malformed=80, known=8)
+    for part in (pressure.load_table, pressure.fuzz_table, pressure.faults_table):
+        heading, rows = part(known, size)
+        assert len({len(row) for row in rows}) == 1 and "\n" in heading
+    swing = next(served for served in known.all if served.name == "swing")
+    name, horizons, *numbers = pressure.drag(server.port, swing)
+    assert (name, horizons) == ("swing", f"1 to {int(swing.model.longest)}") and all(float(each) > 0 for each in numbers[:3])

@@ -33,8 +33,8 @@ class Oscillator(hw.Environment):
 
     @property
     def spec(self):
-        ladder = tuple(2**rung for rung in range(self.longest.bit_length()))
-        return replace(OSCILLATOR, frame_step=self.frame_step, frames=2 * self.longest + 1, horizons=ladder)
+        doublings = tuple(2**power for power in range(self.longest.bit_length()))
+        return replace(OSCILLATOR, frame_step=self.frame_step, frames=2 * self.longest + 1, horizons=doublings)
 
     def sample(self, rng, split):
         return hw.Sample(rng.normal(size=2), np.array([DAMPING.draw(rng, "id")]))

@@ -9,28 +9,23 @@ from hypothesis import strategies as st
 import hybridworld as hw
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.registry import BUILT_IN
+from hybridworld.reproduce import paper
 from hybridworld.surrogate.config import PRESETS, checked, configure, known_settings
 from tests.surrogate.flows import OSCILLATOR, RING
 
-COMMON = {
-    "objective": "supervised", "dagger": 0.1, "dagger_kind": "chain", "weight_decay": 1e-4, "clip": 1.0, "patience": 15,
-    "ema": 0.0, "augment": False, "horizons": (1, 2, 4, 8, 16, 32, 64),
-}  # fmt: skip
-PAPER = {
-    "oregonator": {"lr": 2e-4, "batch": 8, "samples": 5_000, "epochs": 60, "warmup": 3},
-    "euler2d": {"lr": 2e-4, "batch": 8, "samples": 2_000, "epochs": 40, "warmup": 0},
-    "ball3d": {"lr": 3e-4, "batch": 128, "samples": 25_600, "epochs": 80, "warmup": 0},
-}
+TABLE = ("lr", "warmup", "batch", "samples", "epochs", "weight_decay", "clip", "dagger", "patience")
+BESIDE = {"objective": "supervised", "dagger_kind": "chain", "ema": 0.0, "augment": False, "horizons": paper.TRAINED}
 
 
 # Presets.
 
 
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("name", paper.SYSTEMS)
 def test_the_preset_paper_is_the_papers_table(name):
     environment = hw.system(name)
     config = configure(environment.spec, "paper", presets=environment.presets)
-    for key, value in (COMMON | PAPER[name]).items():
+    published = {key: getattr(paper.HYPERPARAMETERS[name], key) for key in TABLE}
+    for key, value in (published | BESIDE).items():
         assert getattr(config.training, key) == value, key
     assert config.surrogate.model_dump() == {
         "backbone": "mlp" if name == "ball3d" else "unet", "width": None, "params": False, "residual": "scaled",
@@ -62,8 +57,8 @@ def test_a_system_is_above_the_preset_and_the_user_above_the_system():
     assert (found.lr, found.epochs, found.batch) == (0.5, 9, plain.batch)
 
 
-def test_a_system_may_have_a_ladder_of_its_own():
-    assert configure(OSCILLATOR).training.horizons == OSCILLATOR.horizons != COMMON["horizons"]
+def test_a_system_may_have_horizons_of_its_own():
+    assert configure(OSCILLATOR).training.horizons == OSCILLATOR.horizons != paper.TRAINED
 
 
 # Wishes.

@@ -259,7 +259,7 @@ def test_training_makes_it_better_than_its_guide(tmp_path):
     )  # fmt: skip
     config = configure(environment.spec, "smoke", wishes)
     state = train(Task(config, table(environment), table(environment, "val", 16), system=environment), tmp_path)
-    net, source = state.judged.eval(), table(environment, "test", 32)
+    net, source = state.kept.eval(), table(environment, "test", 32)
     states, futures = (torch.from_numpy(source.read(np.arange(32), np.full(32, frame))) for frame in (0, 8))
     params = torch.from_numpy(source.params(np.arange(32))).float()
     with torch.no_grad():

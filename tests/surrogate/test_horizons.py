@@ -19,7 +19,7 @@ from hybridworld.surrogate.horizons import (
     split,
 )
 
-LADDER = (1, 2, 4, 8, 16, 32, 64)
+HORIZONS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def test_listed_horizons_are_drawn_equally_often():
@@ -46,8 +46,8 @@ def test_halves_add_up_and_are_whole_frames_of_whole_horizons(horizons):
 
 
 def test_calibrated_horizons_are_dense_and_hold_the_trained_ones():
-    found = calibrated_horizons(LADDER)
-    assert set(LADDER) <= set(found) and found == tuple(sorted(found)) and len(found) < 25
+    found = calibrated_horizons(HORIZONS)
+    assert set(HORIZONS) <= set(found) and found == tuple(sorted(found)) and len(found) < 25
     gaps = np.array(found[1:]) / found[:-1]
     assert all(gap <= 1.26 or high - low == 1 for gap, low, high in zip(gaps, found, found[1:], strict=False))
     assert calibrated_horizons((64,)) == (64,)

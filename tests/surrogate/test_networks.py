@@ -203,7 +203,7 @@ def test_horizon_and_parameters_reach_the_answer(net):
 
 
 def test_nearby_horizons_have_nearby_conditions():
-    """The fastest wave turns by two radians per doubling: what is learned on the ladder carries over to between its rungs."""
+    """The fastest wave turns by two radians per doubling: what is learned at these horizons carries over to those between."""
     horizons = 2 ** torch.linspace(-1, 7, 801)
     waves = Conditioning(0).layers[0].in_features
     angles = torch.log2(horizons)[:, None] * Conditioning(0).rates

@@ -180,32 +180,32 @@ def test_a_horizon_must_be_positive_and_finite(net, horizon):
 
 
 @st.composite
-def ladders(draw):
-    rungs = sorted(draw(st.sets(st.integers(1, 200), min_size=1, max_size=6)))
-    changes = draw(st.lists(st.tuples(positive, positive), min_size=len(rungs), max_size=len(rungs)))
-    return np.array(rungs, np.float32), np.array(changes, np.float32)
+def units(draw):
+    horizons = sorted(draw(st.sets(st.integers(1, 200), min_size=1, max_size=6)))
+    changes = draw(st.lists(st.tuples(positive, positive), min_size=len(horizons), max_size=len(horizons)))
+    return np.array(horizons, np.float32), np.array(changes, np.float32)
 
 
-def unit_of(rungs, changes):
+def unit_of(horizons, changes):
     net = ANY[0]
-    net.horizons, net.changes = torch.from_numpy(rungs), torch.from_numpy(changes)
+    net.horizons, net.changes = torch.from_numpy(horizons), torch.from_numpy(changes)
     return lambda horizons: net.unit_of_change(torch.as_tensor(horizons, dtype=torch.float32)).numpy()
 
 
 @settings(max_examples=100, deadline=None)
-@given(ladder=ladders())
-def test_the_unit_of_change_is_what_was_measured_at_the_rungs(ladder):
-    rungs, changes = ladder
-    np.testing.assert_allclose(unit_of(*ladder)(rungs), changes, rtol=1e-6)
+@given(measured=units())
+def test_the_unit_of_change_is_what_was_measured_at_its_horizons(measured):
+    horizons, changes = measured
+    np.testing.assert_allclose(unit_of(*measured)(horizons), changes, rtol=1e-6)
 
 
 @settings(max_examples=100, deadline=None)
-@given(ladder=ladders())
-def test_the_unit_of_change_runs_straight_from_rung_to_rung(ladder):
-    rungs, changes = ladder
-    unit = unit_of(*ladder)
-    for below in range(len(rungs) - 1):
-        low, high = rungs[below : below + 2]
+@given(measured=units())
+def test_the_unit_of_change_runs_straight_from_horizon_to_horizon(measured):
+    horizons, changes = measured
+    unit = unit_of(*measured)
+    for below in range(len(horizons) - 1):
+        low, high = horizons[below : below + 2]
         found = unit(np.geomspace(low, high, 9))
         steps = np.diff(found, axis=0) * np.sign(changes[below + 1] - changes[below])
         assert (steps >= -1e-4 * changes[below : below + 2].max(axis=0)).all()
@@ -214,12 +214,12 @@ def test_the_unit_of_change_runs_straight_from_rung_to_rung(ladder):
 
 
 @settings(max_examples=100, deadline=None)
-@given(ladder=ladders(), share=st.floats(1e-6, 1), beyond=st.floats(1, 1e4))
-def test_the_unit_of_change_is_linear_below_the_ladder_and_constant_above(ladder, share, beyond):
-    rungs, changes = ladder
-    unit = unit_of(*ladder)
-    np.testing.assert_allclose(unit([share * rungs[0]])[0], share * changes[0], rtol=1e-5)
-    np.testing.assert_allclose(unit([beyond * rungs[-1]])[0], changes[-1], rtol=1e-6)
+@given(measured=units(), share=st.floats(1e-6, 1), beyond=st.floats(1, 1e4))
+def test_the_unit_of_change_is_linear_below_the_shortest_and_constant_above(measured, share, beyond):
+    horizons, changes = measured
+    unit = unit_of(*measured)
+    np.testing.assert_allclose(unit([share * horizons[0]])[0], share * changes[0], rtol=1e-5)
+    np.testing.assert_allclose(unit([beyond * horizons[-1]])[0], changes[-1], rtol=1e-6)
 
 
 def test_the_unit_of_a_plain_residual_is_one():

@@ -21,7 +21,7 @@ from hybridworld.surrogate import train as training
 from hybridworld.surrogate.bundle import load_bundle
 from hybridworld.surrogate.checkpoint import FILE, Checkpoints, moving_average
 from hybridworld.surrogate.train import METRICS, MODEL, Task, Watch, learning_rate, train
-from hybridworld.surrogate.validation import Score
+from hybridworld.surrogate.validation import Errors
 from tests.surrogate import killable
 from tests.surrogate.flows import OSCILLATOR, Oscillator, Table, surrogate, table, tiny
 
@@ -138,7 +138,9 @@ def scripted(monkeypatch):
 
     def script(*values):
         left = list(values)
-        monkeypatch.setattr(training, "scores", lambda judged, checks: dict.fromkeys(checks, Score(left.pop(0), 0.0)))
+        monkeypatch.setattr(
+            training, "validation_errors", lambda model, checks: dict.fromkeys(checks, Errors(left.pop(0), 0.0))
+        )
 
     return script
 
@@ -149,8 +151,8 @@ def test_after_patience_it_stops_and_keeps_the_best_model(ema, scripted, tmp_pat
     seen = []
 
     def remember(state, record):
-        judged = state.average.module if ema else state.surrogate
-        seen.append({name: values.clone() for name, values in judged.state_dict().items()})
+        kept = state.average.module if ema else state.surrogate
+        seen.append({name: values.clone() for name, values in kept.state_dict().items()})
 
     wishes = ("training.epochs=9", "training.patience=3", f"training.ema={ema}")
     state = train(small(*wishes), tmp_path, Watch(on_epoch=remember))
@@ -196,24 +198,24 @@ def test_what_is_noted_is_what_can_be_measured(tmp_path):
         assert record["epoch"] == epoch + 1 and record["step"] == 4 * (epoch + 1)
         assert record["loss"] == pytest.approx(np.mean(losses[4 * epoch : 4 * epoch + 4]))
         assert record["lr"] == learning_rate(task.config.training, record["step"] - 1)
-        assert record["mse"] == pytest.approx(np.mean([score["mse"] for score in record["horizons"].values()]))
-        assert all(score["no_change"]["mse"] > 0 for score in record["horizons"].values())
+        assert record["mse"] == pytest.approx(np.mean([errors["mse"] for errors in record["horizons"].values()]))
+        assert all(errors["no_change"]["mse"] > 0 for errors in record["horizons"].values())
     assert len(losses) == 8 and state.history[-1]["samples_per_second"] > 0
 
 
-def test_the_probe_speaks_every_few_epochs_and_at_the_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "PROBE_EVERY", 2)
+def test_the_error_map_is_looked_at_every_few_epochs_and_at_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "MAP_EVERY", 2)
     asked = []
 
-    def probe(judged, checks):
-        asked.append(judged.training)
+    def map_quality(model, checks):
+        asked.append(model.training)
         return dict.fromkeys(checks, 0.75)
 
-    train(small("training.epochs=5", "training.ema=0.5"), tmp_path / "probed", Watch(probe=probe))
-    found = [record["epoch"] for record in metrics(tmp_path / "probed") if "auroc" in record]
+    train(small("training.epochs=5", "training.ema=0.5"), tmp_path / "watched", Watch(map_quality=map_quality))
+    found = [record["epoch"] for record in metrics(tmp_path / "watched") if "auroc" in record]
     assert found == [2, 4, 5] and asked == [False] * 3
     train(small("training.epochs=5", "training.ema=0.5"), tmp_path / "alone")
-    assert same_weights(tmp_path / "probed", tmp_path / "alone")
+    assert same_weights(tmp_path / "watched", tmp_path / "alone")
 
 
 # The learning rate.

@@ -28,7 +28,7 @@ def scores(minimum=1):
 
 
 @given(scores(), scores(), st.floats(0, 1, exclude_min=True, exclude_max=True))
-def test_at_a_rung_the_threshold_is_the_quantile_of_its_scores(first, second, q):
+def test_at_a_horizon_the_threshold_is_the_quantile_of_its_scores(first, second, q):
     known = Calibration({2.0: first, 8.0: second})
     assert known.threshold(2, q) == np.quantile(first, q)
     assert known.threshold(8, q) == np.quantile(second, q)
@@ -49,19 +49,19 @@ def test_a_share_q_of_the_validation_scores_is_kept(values, q):
 
 
 @given(st.floats(0, 1), st.floats(0.01, 0.99))
-def test_between_rungs_the_threshold_is_interpolated_in_log2_of_the_horizon(share, q):
+def test_between_horizons_the_threshold_is_interpolated_in_log2_of_the_horizon(share, q):
     low, high = KNOWN.threshold(4, q), KNOWN.threshold(16, q)
     assert KNOWN.threshold(4 * 4**share, q) == pytest.approx(low + share * (high - low))
 
 
-@pytest.mark.parametrize(("horizon", "rung"), [(0.5, 1), (17, 16), (1000, 16)])
-def test_beyond_the_rungs_it_stays_that_of_the_last_and_says_so(horizon, rung):
-    with pytest.warns(BeyondCalibration, match=f"horizon {horizon:g} .*that of {rung}"):
-        assert KNOWN.threshold(horizon, 0.7) == KNOWN.threshold(rung, 0.7)
+@pytest.mark.parametrize(("horizon", "nearest"), [(0.5, 1), (17, 16), (1000, 16)])
+def test_beyond_the_horizons_it_stays_that_of_the_last_and_says_so(horizon, nearest):
+    with pytest.warns(BeyondCalibration, match=f"horizon {horizon:g} .*that of {nearest}"):
+        assert KNOWN.threshold(horizon, 0.7) == KNOWN.threshold(nearest, 0.7)
 
 
 @given(inside, shares)
-def test_within_the_rungs_nothing_is_said(horizon, q):
+def test_within_the_horizons_nothing_is_said(horizon, q):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         KNOWN.threshold(horizon, q)
@@ -117,7 +117,7 @@ def test_ranks_rise_from_0_to_1(horizon):
     assert (np.diff(ranks) >= 0).all()
 
 
-def test_rungs_with_different_numbers_of_scores_are_interpolated_too():
+def test_horizons_with_different_numbers_of_scores_are_interpolated_too():
     known = Calibration({1.0: np.linspace(0, 1, 11), 4.0: np.linspace(0, 3, 301)})
     assert known.size == 11
     assert known.ranks(2, np.array([0.999]))[0, 0] == pytest.approx(0.5, abs=0.1)

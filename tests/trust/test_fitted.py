@@ -13,7 +13,7 @@ from hybridworld.trust import fitted
 from hybridworld.trust.fitted import ErrorHead, LocalConformal
 from tests.surrogate.flows import OSCILLATOR, RING, Table, ones, tiny
 
-LADDER = (1, 4)
+HORIZONS = (1, 4)
 SIZE = {1: 1.0, 4: 10.0}
 
 
@@ -131,10 +131,10 @@ def test_an_error_head_keeps_to_its_limits():
 
 def conformal(spec, noise=0.0, count=2000):
     table = trajectories(spec, seed=0, count=count, noise=noise)
-    return LocalConformal(still(spec), {horizon: pairs_from_start(table, horizon) for horizon in LADDER})
+    return LocalConformal(still(spec), {horizon: pairs_from_start(table, horizon) for horizon in HORIZONS})
 
 
-@pytest.mark.parametrize("horizon", LADDER)
+@pytest.mark.parametrize("horizon", HORIZONS)
 def test_neighbours_recover_a_known_local_scale(horizon):
     batch = pairs_from_start(trajectories(OSCILLATOR, seed=1), horizon)
     batch = replace(batch, states=np.clip(batch.states, -1.5, 1.5))  # where there are neighbours

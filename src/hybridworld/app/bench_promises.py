@@ -21,7 +21,7 @@ def report_promises(
     model: str, environment: Environment | None, trajectories: int | None, draws: int, q: float, coverage: float,
     as_json: bool, out: Path | None, backbone: str | None = None,
 ) -> None:  # fmt: skip
-    """Measure and publish."""
+    """Measure how well the promises of a model hold, and publish the tables."""
     bundle = load_model(model, backbone, environment)
     spec, training = bundle.surrogate.spec, bundle.config.training
     solver = solver_of(bundle, environment)
@@ -55,7 +55,7 @@ def content_of(found: Promises, q: float, coverage: float) -> dict:
 
 
 def sections_of(found: Promises, q: float, coverage: float) -> dict[str, Rows]:
-    """Heading -> table."""
+    """The tables by their headings."""
     deferred = "went to the solver"
     covered = f"had an error below their {coverage:.0%} bound"
     windows = WINDOWS * len(found.alarms)

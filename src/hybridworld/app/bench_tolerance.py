@@ -20,14 +20,14 @@ PARTS = {
     "above it, of all": lambda row: row.found.exceeding,
     "above it, of accepted": lambda row: row.found.exceeding_accepted,
 }
-"""Rows of a table -> their number."""
+"""Title of a row -> the number that stands in it."""
 
 
 def report_tolerances(
     model: str, environment: Environment | None, data: Path | None, tolerances: Sequence[float], coverage: float, count: int,
     signal: str | None, backbone: str | None, as_json: bool, out: Path | None,
 ) -> None:  # fmt: skip
-    """Measure and publish."""
+    """Measure what tolerances cost and deliver on every split, and publish the table."""
     hybrid = load_hybrid(model, environment, backbone, signal=signal)
     if data is not None:
         check_fits(model, hybrid.spec, data, Dataset(data).spec)
@@ -51,7 +51,7 @@ def report_tolerances(
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """One row for JSON."""
+    """One measured row as plain data; what is no number is None."""
     flat = asdict(row)
     return flat | {name: None if np.isnan(value) else value for name, value in flat.pop("found").items()}
 
@@ -69,5 +69,5 @@ def sections_of(rows: Sequence[Row]) -> dict[str, Rows]:
 
 
 def per_cent(share: float) -> str:
-    """For example `4.2 %`; `-` where there is nothing to share."""
+    """A share in words, for example `4.2 %`; `-` where there is nothing to share."""
     return "-" if np.isnan(share) else f"{100 * share:.1f} %"

@@ -39,7 +39,10 @@ def report_trust(
     model: str, members: Sequence[str], environment: Environment | None, data: Path, count: int, q: float, coverage: float,
     as_json: bool, out: Path | None, signal: str | None = None, backbone: str | None = None, engine: str = EAGER,
 ) -> None:  # fmt: skip
-    """Measure and publish; `members` are further networks for the ensemble."""
+    """Measure a model's error map, gate, bounds and alarm, and publish the tables.
+
+    `members` are further networks for the ensemble.
+    """
     bundles, dataset = [load_model(each, backbone, environment) for each in (model, *members)], Dataset(data)
     for each, bundle in zip((model, *members), bundles, strict=True):
         check_fits(each, bundle.surrogate.spec, data, dataset.spec)
@@ -79,7 +82,7 @@ def report_trust(
 
 
 def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
-    """Heading -> table."""
+    """The tables by their headings."""
     q, coverage = content["q"], content["bounds"]["coverage"]
     horizons = list(next(iter(content["mode2"].values())))
     heads = [f"h = {h}" for h in horizons]
@@ -141,7 +144,7 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
 
 
 def auroc_rows(found: dict[int, dict[str, Sequence[float]]]) -> Rows:
-    """A row per signal, a column per horizon."""
+    """The table of AUROCs: a row per signal, a column per horizon."""
     return [
         ["signal", *(f"h = {h}" for h in found), "mean"],
         *(
@@ -152,18 +155,18 @@ def auroc_rows(found: dict[int, dict[str, Sequence[float]]]) -> Rows:
 
 
 def interval_in_words(interval: Sequence[float]) -> str:
-    """For example `.913 (.90-.93)`."""
+    """A value with its interval as text, for example `.913 (.90-.93)`."""
     value, low, high = (f"{number:.3f}".removeprefix("0") for number in interval)
     return f"{value} ({low}-{high})"
 
 
 def mean_of(values: Sequence[float]) -> str:
-    """As text."""
+    """The mean of the values that are numbers, as text with three digits."""
     return f"{np.nanmean(values):.3f}".removeprefix("0")
 
 
 def cut_rows(split: str, found: dict[int, dict[str, Any]]) -> list[list[str]]:
-    """The errors, the deferral and the cuts of one split."""
+    """The rows of one split in the table of mode 2: errors, deferral and cuts."""
     rows = []
     for words, (key, *more) in ROWS.items():
         numbers = [each[key][more[0]] if more else each[key] for each in found.values()]
@@ -173,7 +176,7 @@ def cut_rows(split: str, found: dict[int, dict[str, Any]]) -> list[list[str]]:
 
 
 def per_cent(share: float | Sequence[float]) -> str:
-    """For example `24 %`, or with an interval `24 (21-27) %`."""
+    """A share in words, for example `24 %`, or with an interval `24 (21-27) %`."""
     if isinstance(share, float):
         return f"{100 * share:.0f} %"
     value, low, high = (f"{100 * number:.0f}" for number in share)

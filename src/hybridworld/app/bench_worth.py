@@ -23,7 +23,10 @@ def report_worth(
     environment: Environment, model: str | None, backbone: str | None, horizons: Sequence[int], count: int | None, split: str,
     as_json: bool, out: Path | None, signal: str | None = None, engine: str = EAGER,
 ) -> None:  # fmt: skip
-    """Measure, draw and publish; without a model, what a surrogate would have to beat."""
+    """Compare a model with all solvers, draw the picture and publish the tables.
+
+    Without a model the tables show what a surrogate would have to beat.
+    """
     from hybridworld.bench.worth.frontier import draw_frontier  # the plotting library
 
     hybrid = load_hybrid(model, environment, backbone, signal=signal, engine=engine) if model else None
@@ -43,7 +46,7 @@ def report_worth(
 
 
 def subtitle(spec: StateSpec, content: dict[str, Any]) -> str:
-    """Of the picture."""
+    """The subtitle of the picture: system, grid, states and machine."""
     grid, machine = f", {' x '.join(map(str, spec.grid))}" if spec.grid else "", content["provenance"]
     return (
         f"{spec.title}{grid}; {content['count']} states of {content['split']}; {machine['threads']} threads of {machine['cpu']}"
@@ -51,7 +54,7 @@ def subtitle(spec: StateSpec, content: dict[str, Any]) -> str:
 
 
 def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]) -> dict[str, Rows]:
-    """Heading -> table."""
+    """The tables by their headings."""
     rows = [row for found in by_horizon.values() for row in found]
     sections: dict[str, Rows] = {}
     for horizon, found in by_horizon.items():
@@ -108,17 +111,17 @@ def cells_of(row: Row, rows: Sequence[Row]) -> list[str]:
 
 
 def times_in_words(ratio: float) -> str:
-    """For example `0.07x`."""
+    """A ratio of times in words, for example `0.07x`."""
     return f"{ratio:.2g}x" if ratio < 10 else f"{ratio:.0f}x"
 
 
 def queries_in_words(count: float | None, known: bool) -> str:
-    """When the surrogate has paid for itself."""
+    """The number of queries after which the surrogate has paid for itself, in words."""
     return f"{count:,.0f}" if count is not None else "never" if known else "unknown"
 
 
 def in_words(content: dict[str, Any]) -> str:
-    """How the numbers came about."""
+    """How the numbers came about, in sentences for the foot of the tables."""
     few = {f"{row['method']} on {row['states']}" for row in content["rows"] if row["states"] < content["count"]}
     own_errors = [
         f"At h = {row['horizon']} the reference itself is {row['rmse_refined']:.2g} deviations from that, so smaller errors "

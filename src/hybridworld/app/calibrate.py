@@ -54,7 +54,10 @@ def calibrate_own(
     code: str, environment: Environment | None, horizons: str | None, data: Path | None, count: int | None,
     out: Path | None, signal: str | None,
 ) -> tuple[Path, Bundle]:  # fmt: skip
-    """The same for a model of the user's own, `file.py:name`; its file is called like the code's unless said."""
+    """The calibrated model that code of the user's own (`file.py:name`) makes, and its file.
+
+    The file is called like that of the code unless `out` names another.
+    """
     path = checked_target(out or Path(f"{Path(code.partition(':')[0]).stem}.safetensors"))
     with calibrating() as tell:
         model = wrap(code, environment, horizons_in(horizons), data, signal or StepDoubling.name, count, tell=tell)
@@ -64,7 +67,7 @@ def calibrate_own(
 
 
 def horizons_in(text: str | None) -> list[int] | None:
-    """Of `1,2,4,8`, or of `1-64` for every whole horizon between these."""
+    """The horizons that a text lists: `1,2,4,8`, or `1-64` for every whole horizon between these."""
     if text is None:
         return None
     try:
@@ -76,14 +79,14 @@ def horizons_in(text: str | None) -> list[int] | None:
 
 @contextmanager
 def calibrating() -> Iterator[Callable[[int, int], None]]:
-    """A bar that is told how many trajectories of how many are done."""
+    """A progress bar as a context: the function that it gives is told how many trajectories of how many are done."""
     with progress_bar() as bar:
         task = bar.add_task("calibrating: trajectories", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def show_calibration(path: Path, bundle: Bundle) -> None:
-    """Thresholds and errors per horizon, for each signal that the model is calibrated for."""
+    """Print thresholds and errors per horizon, for each signal that the model is calibrated for."""
     console, arrays = Console(highlight=False), bundle.arrays
     for signal in calibrated_signals(arrays):
         residuals = Residuals.from_arrays(calibration_arrays(arrays, signal), "trajectory")

@@ -16,7 +16,7 @@ from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 
 ANONYMOUS = "model"
-"""How `train` calls every model: its card has the name of the system."""
+"""The name that `train` gives to every model; the card of such a model has the name of its system."""
 
 
 def make_card(
@@ -44,7 +44,7 @@ def make_card(
 
 
 def page_of(card: dict[str, Any]) -> str:
-    """The card as Markdown."""
+    """The page of a card, as Markdown."""
     facts = "\n".join(f"- **{name}:** {value}" for name, value in facts_of(card).items())
     failures = "\n".join(f"- {each}" for each in card["failures"]) or "None that the rules of a card know of."
     cells = card["cells"]
@@ -92,7 +92,7 @@ def in_words(versions: Mapping[str, str]) -> str:
 
 
 def table_of(cells: Sequence[dict[str, Any]], split: str) -> Rows:
-    """One split: a row per number, a column per horizon."""
+    """The table of one split: a row per number, a column per horizon."""
     rows = [cell for cell in cells if cell["split"] == split]
 
     def line(name: str, key: str, form: str) -> list[str]:

@@ -9,14 +9,14 @@ MODELS = Path(hybridworld.__file__).parent / "deploy" / "models"
 
 
 def systems(incomplete: str) -> list[str]:
-    """Known systems, and files that may define one."""
+    """The known systems, and the files that may define one, that begin so."""
     from hybridworld.physics.registry import known_systems
 
     return [name for name in (*known_systems(), *map(str, Path().glob("*.py"))) if name.startswith(incomplete)]
 
 
 def models(incomplete: str) -> list[str]:
-    """Models that ship, and bundles of this folder."""
+    """The models that ship, and the bundles of this folder, that begin so."""
     shipped = sorted(path.stem for path in MODELS.glob("*.safetensors"))
     own = sorted(str(path) for pattern in ("*.safetensors", "runs/*/model.safetensors") for path in Path().glob(pattern))
     return [name for name in (*shipped, *own) if name.startswith(incomplete)]
@@ -29,5 +29,5 @@ def engines(incomplete: str) -> list[str]:
 
 
 def splits(incomplete: str) -> list[str]:
-    """Where trajectories come from."""
+    """The splits that begin so."""
     return [name for name in SPLITS if name.startswith(incomplete)]

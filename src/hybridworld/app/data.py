@@ -15,7 +15,7 @@ from hybridworld.data.verification import verify
 
 
 def show_dataset(root: Path, as_json: bool, pictures: Path | None) -> None:
-    """Print what is there; draw the first trajectory of each split."""
+    """Print what a dataset holds, and draw the first trajectory of each split."""
     dataset, manifest = Dataset(root), Manifest.load(root)
     spec = dataset.spec
     if as_json:
@@ -46,7 +46,7 @@ def show_dataset(root: Path, as_json: bool, pictures: Path | None) -> None:
 
 
 def describe(dataset: Dataset, manifest: Manifest | None) -> dict[str, object]:
-    """The same as plain data."""
+    """What a dataset holds, as plain data for JSON."""
     spec = dataset.spec
     return {
         "name": spec.name,

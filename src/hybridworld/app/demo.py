@@ -43,7 +43,7 @@ def run_demo(out: Path) -> None:
 
 
 def section(title: str, result: Simulation) -> str:
-    """One system on the page."""
+    """The section of the page about one simulated system, as HTML."""
     moving = f'<img class="moving" src="{result.animation.name}" alt="animation">' if result.animation else ""
     return (
         f"<section><h2>{escape(title)}</h2><p>{escape(result.title)}; solved in {result.seconds:.2f} s. "
@@ -52,7 +52,7 @@ def section(title: str, result: Simulation) -> str:
 
 
 def hybrid_section(name: str, out: Path) -> str:
-    """Mode 2 on a system whose trained model ships: forecasts that nobody flagged, and those that went to the solver."""
+    """The section of the page about mode 2 on a system whose trained model ships, as HTML."""
     model = load_hybrid(name, engine=None)
     count = FIELDS if model.spec.grid else VECTORS
     question = from_split(model, SPLIT, 0, count, 0)

@@ -16,7 +16,7 @@ def evaluate_models(
     names: Sequence[str], backbone: str | None, environment: Environment | None, data: Path, splits: Sequence[str] | None,
     horizons: Sequence[int] | None, count: int, as_json: bool, out: Path | None, device: str | None = None,
 ) -> None:  # fmt: skip
-    """Per split and horizon the error of each model on the same pairs; several models are seeds of one: mean and deviation."""
+    """Print the errors of models per split and horizon; several models are seeds of one: mean and deviation."""
     bundles = [load_model(name, backbone, environment, device) for name in names]
     with stderr.status("") as status:
         found = evaluate(names, bundles, environment, data, splits, horizons, count, status.update)

@@ -36,7 +36,7 @@ def load_hybrid(
     device: str | None = None,
     engine: str | None = EAGER,
 ) -> HybridModel:
-    """The same, ready to answer.
+    """The model of that name or file as a `HybridModel`, ready to answer.
 
     With the engine `auto`, or without one, the fastest that agrees is looked for, once per machine, and that is told.
     """

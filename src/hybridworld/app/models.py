@@ -15,7 +15,7 @@ from hybridworld.errors import InvalidInput
 
 
 def show_models(as_json: bool) -> None:
-    """What ships: a line per model."""
+    """Print a line about each model that ships."""
     cards = {name: card_at(path) or {"name": name, "bytes": path.stat().st_size} for name, path in shipped().items()}
     if as_json:
         print(json.dumps(cards, indent=2))
@@ -41,7 +41,7 @@ def line_of(card: dict[str, Any]) -> list[str]:
 
 
 def show_card(model: str, as_json: bool) -> None:
-    """The card of one model."""
+    """Print the card of one model."""
     path = find_model(model)
     card = card_at(path)
     if card is None:

@@ -68,7 +68,7 @@ SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within i
 
 
 def parse_params(wishes: list[str] | None) -> dict[str, float]:
-    """`gravity=-3` of --param, as a mapping."""
+    """Name -> value, from texts like `gravity=-3`."""
     found = {}
     for wish in wishes or []:
         name, _, value = wish.partition("=")

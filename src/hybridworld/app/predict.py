@@ -39,7 +39,7 @@ def predict_to_files(
 
 
 def show(told: dict[str, Any]) -> None:
-    """A table with a row per trajectory, and a line about all."""
+    """Print a table with a row per trajectory, and a few lines about all of them."""
     rows = told["trajectories"]
     titles = {
         "score": "score",
@@ -76,7 +76,7 @@ def show(told: dict[str, Any]) -> None:
 
 
 def why_deferred(told: dict[str, Any]) -> str:
-    """The thresholds, of each link where the forecast is a chain."""
+    """Why answers went to the solver, in words: the threshold, or that of each link of a chain."""
     if "tolerance" in told:
         return f"no bound promises {told['tolerance']:g} for them"
     if told["links"]:

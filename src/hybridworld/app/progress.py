@@ -11,13 +11,13 @@ stderr = Console(stderr=True)
 
 
 def announce(what: str) -> None:
-    """A line of a log about what begins now; a terminal shows it by itself."""
+    """Print a line about what begins now, unless a terminal shows it by itself."""
     if not stderr.is_terminal:
         stderr.print(what, highlight=False, markup=False, soft_wrap=True)
 
 
 class RateColumn(ProgressColumn):
-    """For example `3.4/s`."""
+    """The rate of a task, for example `3.4/s`."""
 
     def render(self, task: Task) -> Text:
         rate = task.finished_speed or task.speed
@@ -48,7 +48,7 @@ class Bar(Protocol):
 
 
 class Lines:
-    """The same for a log: a line per task every EVERY seconds, so that short tasks say nothing."""
+    """A progress bar for a log: a line per task every EVERY seconds, so that short tasks say nothing."""
 
     def __init__(self) -> None:
         self._tasks: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ class Lines:
 
 
 def progress_bar() -> Bar:
-    """A bar with count, rate and time left; where stderr is not a terminal, lines."""
+    """A progress bar with count, rate and time left; where stderr is not a terminal, one that prints lines."""
     if not stderr.is_terminal:
         return Lines()
     return Progress(

@@ -20,7 +20,7 @@ STYLES = {"confirmed": "green", "not confirmed": "red", "cannot tell": "yellow",
 
 
 def list_entries() -> None:
-    """What there is to reproduce."""
+    """Print what there is to reproduce."""
     table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0))
     table.add_column("id", no_wrap=True)
     for header in ("kind", "what", "where", "systems", "metric"):
@@ -76,7 +76,7 @@ def parse_models(wishes: Sequence[str]) -> dict[str, tuple[Path, ...]]:
 
 
 def show(verdicts: Sequence[Verdict], out: Path) -> None:
-    """The verdicts about the claims of the entries that were asked for, with those of their parts."""
+    """Print the verdicts about the claims of the entries that were asked for."""
     console = Console(highlight=False)
     table = Table("claim", "verdict", "what we found", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for verdict in verdicts:

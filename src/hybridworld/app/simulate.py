@@ -66,7 +66,7 @@ def simulate_to_files(
 
 
 def report(result: Simulation, frames: int) -> None:
-    """What was done, and where it lies."""
+    """Print what was simulated, and where its files are."""
     console = Console(highlight=False)
     name, _, drawn = result.title.partition("\n")
     console.print(f"[bold]{name}[/bold]  {drawn}", soft_wrap=True)

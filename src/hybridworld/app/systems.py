@@ -30,14 +30,14 @@ def show(environments: list[Environment], as_json: bool) -> None:
 
 
 def state_in_words(spec: StateSpec) -> str:
-    """For example `density, momentum_x, momentum_y, energy on 128 x 128 (x open, y open)`."""
+    """The state in words, as `density, momentum_x, momentum_y, energy on 128 x 128 (x open, y open)`."""
     grid = f" on {' x '.join(map(str, spec.grid))}" if spec.grid else ""
     ends = ", ".join(f"{axis.name} {axis.boundary}" for axis in spec.axes)
     return f"{', '.join(spec.channels)}{grid} ({ends})"
 
 
 def parameter_table(spec: StateSpec) -> Table:
-    """A row per parameter and per kind of initial state, a column per regime."""
+    """The table of parameters: a row per parameter and per kind of initial state, a column per regime."""
     table = Table(box=None, padding=(0, 0, 0, 2), header_style="dim")
     for header in ("", "train, val, test", "ood-near", "ood-far"):
         table.add_column(header, overflow="fold")
@@ -53,12 +53,12 @@ def parameter_table(spec: StateSpec) -> Table:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """For example `0.01 s`; numbers without dimension stand alone."""
+    """A number with its unit, for example `0.01 s`; numbers without dimension stand alone."""
     return f"{value:g}" if unit == "1" else f"{value:g} {unit}"
 
 
 def in_words(intervals: tuple[Interval, ...]) -> str:
-    """For example `0.3..0.5, 2..2.5`."""
+    """Intervals in words, for example `0.3..0.5, 2..2.5`."""
     return ", ".join(f"{low:g}..{high:g}" for low, high in intervals) or "-"
 
 

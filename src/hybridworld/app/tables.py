@@ -16,7 +16,7 @@ from hybridworld.data.provenance import footnote
 NAN, INTERVAL = re.compile(r"\bnan\b"), re.compile(r" \([^()]*\bnan\b[^()]*\)")
 
 Rows = Sequence[Sequence[str]]
-"""Of a table; the first is the header."""
+"""The rows of a table, of which the first is the header."""
 
 
 def publish(
@@ -35,7 +35,9 @@ def publish(
 def publish_sections(
     content: dict, sections: Mapping[str, Rows], title: str, how: str, as_json: bool, out: Path | None, command: str
 ) -> None:
-    """The same for several tables, each below its heading: what a heading says after a line break is its explanation.
+    """Print several tables or the content as JSON, and write the tables as Markdown, with their provenance.
+
+    Each table stands below its heading; what a heading says after a line break is its explanation.
 
     What could not be measured is `-` in a table, and null in JSON.
     """
@@ -75,7 +77,7 @@ def in_json(content: Any) -> Any:
 
 
 def in_markdown(heading: str, rows: Rows) -> str:
-    """One table below its heading."""
+    """One table below its heading, as Markdown."""
     head, _, text = heading.partition("\n")
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     parts = [f"## {head}" if head else "", text, "\n".join(f"| {' | '.join(row)} |" for row in lines)]

@@ -68,19 +68,19 @@ def conclude(making: Making, learned: Learned) -> Bundle:
 
 
 def display_for(title: str) -> Display:
-    """On the leader's terminal a live one; the others of a team are never told anything."""
+    """The display of a training: a live one on the leader's terminal, else one that prints lines."""
     return LiveDisplay(title) if stderr.is_terminal and leads() else Display()
 
 
 def leads() -> bool:
-    """Is this the process that speaks, of those that torchrun started?"""
+    """Whether this is the process that speaks, of those that torchrun started."""
     return int(os.environ.get("RANK", 0)) == 0
 
 
 def watch_with(watchers: Sequence[Display | Board]) -> Watch:
-    """Tell each of them."""
+    """A `Watch` that passes on to several watchers whatever happens, and measures the error map."""
 
-    def probe(surrogate: Surrogate, pairs: Mapping[int, Batch]) -> dict[int, float]:
+    def map_quality(surrogate: Surrogate, pairs: Mapping[int, Batch]) -> dict[int, float]:
         from hybridworld.bench.map_quality import (
             auroc_of_error_map,  # takes seconds, which are not missed at the end of an epoch
         )
@@ -99,32 +99,32 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
         for each in watchers:
             each.on_epoch(state, record)
 
-    return Watch(on_start=on_start, on_epoch=on_epoch, probe=probe, tell=tell)
+    return Watch(on_start=on_start, on_epoch=on_epoch, map_quality=map_quality, tell=tell)
 
 
 # What came of it.
 
 
 def where_it_stopped(display: Display) -> str:
-    """One sentence; nothing is lost."""
+    """The sentence that an interrupted training ends with."""
     when = f"after step {display.state.step}" if display.state else "before the first step"
     return f"Stopped {when}; run the same command to go on."
 
 
 def finish(state: State, bundle: Bundle, folder: Path, title: str, was_finished: bool) -> None:
-    """Draw the curves and print the scores of the best model."""
+    """Draw the curves and print the validation errors of the best model."""
     from hybridworld.figures.learning_curves import draw_curves
 
     best, training, known = state.history[state.best_epoch - 1], state.config.training, bundle.provenance
     ended = f"{len(state.history)} of {training.epochs} epochs in {time_in_words(state.seconds)}"
     draw_curves(state.history, folder / CURVE, f"{title}\n{ended}")
-    probed, aurocs = latest_auroc(state.history)
+    last, aurocs = latest_auroc(state.history)
     console = Console(highlight=False)
     console.print(f"[bold]{escape(title)}[/bold]  {'finished already: ' if was_finished else ''}{ended}", soft_wrap=True)
     console.print(f"  best in epoch {state.best_epoch}: validation MSE {best['mse']:.3g}", soft_wrap=True)
     console.print(Padding(horizon_table(best, aurocs), (0, 0, 0, 2), expand=False))
-    if probed not in (0, state.best_epoch):
-        console.print(f"  [dim]AUROC of the error map is that of epoch {probed}[/dim]")
+    if last not in (0, state.best_epoch):
+        console.print(f"  [dim]AUROC of the error map is that of epoch {last}[/dim]")
     if RELATIVE in best:
         console.print(f"  its square error is {best[RELATIVE]:.2g} times that of its guide", soft_wrap=True)
     if state.began_with is not None:
@@ -143,7 +143,7 @@ def finish(state: State, bundle: Bundle, folder: Path, title: str, was_finished:
 
 
 def show_settings(asked: Request) -> None:
-    """Every setting, its value for such states under this preset, and its meaning."""
+    """Print every setting, its value for such states under this preset, and its meaning."""
     if asked.environment is None and asked.data is None:
         raise InvalidInput("Settings depend on the states: name a system, or give --data DIR.")
     values = recipe_for(asked).config.model_dump(mode="json")
@@ -155,7 +155,7 @@ def show_settings(asked: Request) -> None:
 
 
 def setting_in_words(value: Any) -> str:
-    """As `--set` takes it."""
+    """The value of a setting as `--set` takes it."""
     if isinstance(value, list):
         return ",".join(map(str, value))
     return {None: "-", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else f"{value}"

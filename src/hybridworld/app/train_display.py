@@ -37,23 +37,23 @@ class Display:
         self._subject, self._said = "", 0.0
 
     def tell(self, what: str) -> None:
-        """What is being prepared: a line about each subject (what stands before the colon), and more if it takes long."""
+        """Print what is being prepared: one line per subject, which stands before the colon, and more if it takes long."""
         subject, now = what.partition(":")[0], time.monotonic()
         if subject != self._subject or now - self._said > QUIET:
             self._subject, self._said = subject, now
             stderr.print(what, highlight=False, soft_wrap=True)
 
     def on_start(self, state: State) -> None:
-        """The training begins here, or goes on."""
+        """Remember the state of the training, which begins here or goes on."""
         self.state, self.was_finished = state, state.finished
         self._first, self._began = state.step, time.monotonic()
 
     def on_epoch(self, state: State, record: Record) -> None:
-        """Say how it went."""
+        """Print a line about the epoch that ended."""
         stderr.print(epoch_in_words(state, record, self.time_left(state)), highlight=False, soft_wrap=True)
 
     def time_left(self, state: State) -> str:
-        """As long as the steps left take at the pace of this run, validation included; training may end earlier."""
+        """How long the remaining steps take at the pace of this run, in words; training may end earlier."""
         steps = state.step - self._first
         if state.finished or not steps:
             return ""
@@ -67,7 +67,7 @@ class Display:
 
 
 class LiveDisplay(Display):
-    """Bar, loss and scores by horizon, drawn four times a second for as long as the training runs."""
+    """Bar, loss and validation errors by horizon, drawn four times a second for as long as the training runs."""
 
     def __init__(self, title: str) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class LiveDisplay(Display):
 
 
 def progress_line(state: State, left: str) -> Table:
-    """Epochs, bar, steps, rate, time left."""
+    """A line with epochs, bar, steps, rate and time left."""
     training, seen = state.config.training, state.loss_steps > 0
     rate = state.rate if seen else state.history[-1]["samples_per_second"] if state.history else 0.0
     line = Table.grid(padding=(0, 2, 0, 0), expand=False)
@@ -115,12 +115,12 @@ def progress_line(state: State, left: str) -> Table:
 
 
 def rate_in_words(rate: float) -> str:
-    """For example `3,260 samples/s`; nothing if there is none yet."""
+    """The rate in words, for example `3,260 samples/s`; empty if there is none yet."""
     return "" if not rate else f"{rate:.2g} samples/s" if rate < 10 else f"{rate:,.0f} samples/s"
 
 
 def loss_line(state: State) -> str:
-    """The loss of this epoch so far, and the validation."""
+    """A line with the loss of this epoch so far, and the latest and the best validation error."""
     seen, history = state.loss_steps > 0, state.history
     parts = [f"learning rate {state.optimiser.param_groups[0]['lr']:.1e}"]
     if seen or history:
@@ -132,31 +132,31 @@ def loss_line(state: State) -> str:
 
 
 def horizon_table(record: Record, aurocs: Mapping[int, float]) -> Table:
-    """A row per horizon: the scores of one epoch, each beside "no change", and how well the error map finds the errors."""
+    """A row per horizon: the errors of one epoch, each beside that of no change, and how well the error map finds them."""
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for header in HEADERS:
         table.add_column(header, justify="right", style="dim" if header == "no change" else None)
-    for horizon, score in record["horizons"].items():
-        still = score["no_change"]
+    for horizon, errors in record["horizons"].items():
+        still = errors["no_change"]
         found = aurocs.get(horizon)
-        numbers = (score["mse"], still["mse"], ratio(score), score["nrmse"], still["nrmse"])
+        numbers = (errors["mse"], still["mse"], ratio(errors), errors["nrmse"], still["nrmse"])
         table.add_row(str(horizon), *(f"{number:.3g}" for number in numbers), "-" if found is None else f"{found:.3f}")
     return table
 
 
-def ratio(score: Record) -> float:
-    """MSE over that of "no change"."""
-    still = score["no_change"]["mse"]
-    return score["mse"] / still if still else float("inf")
+def ratio(errors: Record) -> float:
+    """The MSE of a model over that of no change."""
+    still = errors["no_change"]["mse"]
+    return errors["mse"] / still if still else float("inf")
 
 
 def latest_auroc(history: Sequence[Record]) -> tuple[int, Mapping[int, float]]:
-    """The last epoch at which there was one, and its values; epoch 0 if there was none."""
+    """The last epoch with an AUROC of the error map, and its values by horizon; epoch 0 if there was none."""
     return next(((record["epoch"], record["auroc"]) for record in reversed(history) if "auroc" in record), (0, {}))
 
 
 def epoch_in_words(state: State, record: Record, left: str) -> str:
-    """One line for a log."""
+    """The line of a log about one epoch."""
     worst = max(record["horizons"], key=lambda horizon: ratio(record["horizons"][horizon]))
     parts = [
         f"loss {record['loss']:.3g}",
@@ -169,7 +169,7 @@ def epoch_in_words(state: State, record: Record, left: str) -> str:
 
 
 class Board:
-    """The same numbers for TensorBoard, one point per epoch."""
+    """Writes the numbers of a training for TensorBoard, one point per epoch."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -182,17 +182,17 @@ class Board:
         self._writer: Any = None
 
     def tell(self, what: str) -> None:
-        """There is no curve of preparations."""
+        """Do nothing: there is no curve of preparations."""
 
     def on_start(self, state: State) -> None:
-        """Points of epochs that will be made again are dropped."""
+        """Begin to write; points of epochs that will be made again are dropped."""
         if not state.finished:
             self._writer = self._open(state.epoch + 1)
 
     def on_epoch(self, state: State, record: Record) -> None:
-        """A point on each curve."""
+        """Add a point to each curve."""
         values = {name: record[name] for name in ("loss", "lr", "mse")}
-        values |= {f"mse by horizon/{horizon}": score["mse"] for horizon, score in record["horizons"].items()}
+        values |= {f"mse by horizon/{horizon}": errors["mse"] for horizon, errors in record["horizons"].items()}
         values |= {f"auroc by horizon/{horizon}": value for horizon, value in record.get("auroc", {}).items()}
         for name, value in values.items():
             self._writer.add_scalar(name, value, record["epoch"])

@@ -20,7 +20,7 @@ from hybridworld.bench.promises import band
 from hybridworld.data.evidence import fresh_pairs, numbers_in_share
 from hybridworld.data.manifest import sha256
 from hybridworld.data.pairs import Batch
-from hybridworld.data.provenance import provenance
+from hybridworld.data.provenance import provenance, was_streamed
 from hybridworld.deploy.calibrate import calibrations
 from hybridworld.deploy.load import calibration_of
 from hybridworld.errors import InvalidInput
@@ -50,7 +50,7 @@ SCHEDULED = ("epochs", "samples", "patience", "validation", "calibration")
 
 @dataclass(frozen=True)
 class Cell:
-    """One split and horizon."""
+    """The numbers of one split and horizon."""
 
     split: str
     horizon: int
@@ -58,9 +58,9 @@ class Cell:
     error: float
     """RMSE of normalised states, mean over trajectories, in deviations of the training data."""
     no_change: float
-    """The same of the answer that nothing changes."""
+    """The error of answering with the state as it was."""
     auroc: float | None
-    """Of step-doubling; None where all errors are equal."""
+    """The AUROC of step-doubling; None where all errors are equal."""
     deferred: float | None
     """What mode 2 hands to the solver at q = 0.75, with the threshold that the model carries."""
 
@@ -79,7 +79,7 @@ def default_count(environment: Environment) -> int:
 def measure_cells(
     bundle: Bundle, environment: Environment, count: int, tell: Callable[[str], None] = lambda what: None
 ) -> list[Cell]:
-    """All splits that judge, at all horizons that the model was validated at."""
+    """The cells of all splits that judge, at all horizons that the model was validated at."""
     horizons, calibration = bundle.config.training.horizons, calibration_of(bundle.arrays)
     found = []
     for split in JUDGING:
@@ -169,7 +169,7 @@ def card_of(
         "recipe": recipe_of(bundle, environment),
         "samples": samples_of(bundle),
         "core_hours": core_hours(bundle),
-        "data_counted": "data seconds" in known or str(known.get("data", "")).startswith("a stream"),
+        "data_counted": "data seconds" in known or was_streamed(known),
         "chosen_by": known.get("chosen by"),
         "calibrated_by": calibrating,
         "relative_to_guide": bundle.validation.get(RELATIVE),
@@ -182,13 +182,13 @@ def card_of(
 
 
 def network_in_words(config: Config) -> str:
-    """For example `leap, guided`."""
+    """The network in words."""
     network = config.surrogate
     return f"{network.backbone}, guided by the system's own solver on a coarse grid" if network.guide else network.backbone
 
 
 def core_hours(bundle: Bundle) -> float | None:
-    """Of training, and of making the data where that was part of it; small states are trained on one core."""
+    """Core-hours of training, and of making the data where that was part of it; small states are trained on one core."""
     known = bundle.provenance
     if "seconds" not in known:
         return None
@@ -205,10 +205,10 @@ def recipe_of(bundle: Bundle, environment: Environment) -> str:
     if bundle.reference.get("resolved", 1) > 1:
         words.append(f"--resolved {bundle.reference['resolved']}")
     if known.get("from"):
-        words.append(f"--from {known['from'].partition(' ')[0]}")
+        words.append(f"--from {known.get('from name', known['from'].partition(' ')[0])}")  # older files tell both in one
     if "minutes" in known:
         words.append(f"--minutes {known['minutes']:g}")
-    if str(known.get("data", "")).startswith("a stream"):
+    if was_streamed(known):
         words.append("--stream")
     elif "data seconds" not in known:
         words.append("--data DIR")

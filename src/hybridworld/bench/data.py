@@ -43,7 +43,7 @@ class DataTiming:
     loading_memory: list[float]
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """All numbers as plain data."""
         return asdict(self)
 
 
@@ -91,7 +91,7 @@ def _seconds(function: Callable, *arguments: object) -> float:
 
 
 def _solve_all(plan: Plan, workers: int) -> None:
-    """What generation does, without the disk."""
+    """Solve the trajectories as generation does, without the disk."""
 
     def work(shard: Shard) -> None:
         with thread_limit(1):

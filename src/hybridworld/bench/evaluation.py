@@ -10,7 +10,7 @@ from hybridworld.deploy.load import solver_of
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.bundle import Bundle
-from hybridworld.surrogate.validation import scores, scores_of_no_change, validation_pairs
+from hybridworld.surrogate.validation import errors_of_no_change, validation_errors, validation_pairs
 
 Errors = dict[str, dict[str, list[float]]]
 """Horizon -> `no_change`, `mse`, `nrmse` -> one number per model."""
@@ -51,10 +51,10 @@ def evaluate(
 
 
 def errors_on(dataset: Dataset, split: str, bundles: Sequence[Bundle], horizons: Sequence[int], count: int) -> Errors:
-    """Of all models, on the same pairs."""
+    """The errors of all models on the same pairs of one split."""
     pairs = validation_pairs(dataset.source(split), horizons, count, seed=0)
-    still = scores_of_no_change(bundles[0].surrogate, pairs)
-    each = [scores(bundle.surrogate, pairs) for bundle in bundles]
+    still = errors_of_no_change(bundles[0].surrogate, pairs)
+    each = [validation_errors(bundle.surrogate, pairs) for bundle in bundles]
     return {
         str(h): {
             "no_change": [still[h].mse],

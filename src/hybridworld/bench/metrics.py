@@ -121,7 +121,7 @@ def aurc(scores: np.ndarray, errors: np.ndarray) -> float:
 
 
 def excess_aurc(scores: np.ndarray, errors: np.ndarray) -> float:
-    """The same beyond the oracle, who ranks by the error itself."""
+    """The AURC beyond that of the oracle, who ranks by the error itself."""
     return aurc(scores, errors) - aurc(errors, errors)
 
 
@@ -149,7 +149,7 @@ class Cut(NamedTuple):
 
 
 class FrozenCut(NamedTuple):
-    """The same with intervals, at a threshold that saw none of the answers."""
+    """What mode 2 spares at a threshold that saw none of the answers, with intervals."""
 
     deferral: Interval
     cut: Interval

@@ -53,7 +53,7 @@ class Loop:
             last = now
 
     def run(self) -> None:
-        """One round."""
+        """Run one round of steps, and remember the seconds per step."""
         torch.set_num_threads(self.threads)
         began = time.perf_counter()
         for _ in range(self.steps):
@@ -72,7 +72,7 @@ def prepare(loops: Iterable[Loop], seconds: float, steps: int | None) -> int:
 
 
 def take_turns(loops: Iterable[Loop]) -> None:
-    """A round of each."""
+    """Run a round of each loop."""
     for loop in loops:
         loop.run()
 
@@ -150,7 +150,7 @@ def network_alone(
 
 
 def if_it_works(loop: Loop) -> Loop | None:
-    """The same loop; None where its first step fails, say for want of a C++ compiler."""
+    """The loop, warmed up; None where its first step fails, say for want of a C++ compiler."""
     torch.set_num_threads(loop.threads)
     try:
         loop.step()
@@ -162,11 +162,11 @@ def if_it_works(loop: Loop) -> Loop | None:
 def network_rate(environment: Environment, seconds: float = 4.0) -> float:
     """Samples per second in supervised steps of the paper's network, on random states: neither data nor solver needed."""
     spec, config = environment.spec, configure(environment.spec, "paper", presets=environment.presets)
-    rungs, channels, params = config.training.horizons, len(spec.channels), len(spec.params)
+    horizons, channels, params = config.training.horizons, len(spec.channels), len(spec.params)
     units = (np.zeros(channels), np.ones(channels), np.zeros(params), np.ones(params))
-    surrogate = Surrogate(spec, config.surrogate, Normalisation(*units, np.array(rungs), np.ones((len(rungs), channels))))
+    surrogate = Surrogate(spec, config.surrogate, Normalisation(*units, np.array(horizons), np.ones((len(horizons), channels))))
     states = torch.randn(FEW, *spec.shape)
-    batch = (states, torch.full((FEW,), float(rungs[-1])), torch.zeros(FEW, params), states.flip(0))
+    batch = (states, torch.full((FEW,), float(horizons[-1])), torch.zeros(FEW, params), states.flip(0))
     loop = Loop(plain_step(surrogate, config.training, [batch], whole_batch(0.0), fused=True), thread_count())
     with same_threads_afterwards():
         for _ in range(prepare([loop], seconds, None)):

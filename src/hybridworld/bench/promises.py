@@ -35,7 +35,7 @@ class Promises:
 
     horizons: tuple[int, ...]
     trajectories: int
-    """That calibrate, and as many that test."""
+    """The number of trajectories that calibrate, and of those that test."""
     deferral: np.ndarray  # (draws, 2, horizons)
     coverage: np.ndarray  # (draws, 2, horizons), of the error bounds
     alarms: np.ndarray  # (draws, 2): the share of windows, horizons mixed, that raise the alarm

@@ -27,7 +27,7 @@ class SolverTiming:
     frames: int
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """For JSON."""
+        """All numbers as plain data."""
         return asdict(self)
 
 
@@ -37,9 +37,7 @@ def time_solver(
     """Best of `repeats` for each form, averaged over the states; `tick` is called after each of `ticks(...)` measurements."""
     spec = environment.spec
     count = len(FIELD_SEEDS) if spec.grid else VECTOR_BATCH
-    samples = [environment.initial("test", seed) for seed in range(count)]
-    states = np.stack([sample.state for sample in samples])
-    params = np.stack([sample.params for sample in samples])
+    states, params = environment.initials("test", range(count))
     batch = 1 if spec.grid else count
     if environment.advance_numpy(states[:1], 0, params[:1]) is None:
         raise InvalidInput(f"{spec.name} has no NumPy twin to compare with: define advance_numpy.")

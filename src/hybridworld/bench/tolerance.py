@@ -21,7 +21,7 @@ SEEN = ("train", "val")
 
 @dataclass(frozen=True)
 class Row:
-    """One split, tolerance and horizon."""
+    """What was measured for one split, tolerance and horizon."""
 
     split: str
     tolerance: float
@@ -59,7 +59,10 @@ def measure_tolerances(
     coverage: float = 0.9,
     tell: Callable[[str], None] = lambda split: None,
 ) -> list[Row]:
-    """One answer per trajectory and horizon, half of the trajectories at their beginning, as the calibration has it."""
+    """The rows of all splits, tolerances and horizons, from one answer per trajectory and horizon.
+
+    Half of the trajectories are asked at their beginning, as the calibration has it.
+    """
     bound, rows = model.bound, []
     assert bound is not None
     bound.check(coverage)

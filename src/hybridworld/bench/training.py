@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import inf, prod
+from math import inf
 from pathlib import Path
 from statistics import median
 
@@ -33,15 +33,15 @@ from hybridworld.data.evidence import VECTORS, Solved, evidence_pairs
 from hybridworld.data.pairs import Batch, Pairs
 from hybridworld.data.stream import Stream
 from hybridworld.physics.environment import Environment
-from hybridworld.surrogate import checkpoint
 from hybridworld.surrogate.checkpoint import State
 from hybridworld.surrogate.config import Config, TrainingConfig, configure
 from hybridworld.surrogate.normalisation import measure
 from hybridworld.surrogate.objective import Objective
 from hybridworld.surrogate.parallel import threads_for
+from hybridworld.surrogate.pieces import rows_at_once
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import Task, Watch, train
-from hybridworld.surrogate.validation import CELLS, scores, to_tensors
+from hybridworld.surrogate.validation import to_tensors, validation_errors
 
 BATCHES = 4  # that plain loops take in turn
 PAIRS = 64  # per trajectory at most, as a stream has it
@@ -57,11 +57,11 @@ class TrainTiming:
     threads: int
     rounds: int
     plain_whole: float
-    """The second term of the objective on the whole batch, as one writes it by hand."""
+    """The rate of the plain loop with the second term on the whole batch, as one writes it by hand."""
     plain_share: float
-    """The same loop with our objective."""
+    """The rate of the plain loop with our objective."""
     plain_none: float
-    """Without the second term."""
+    """The rate of the plain loop without the second term of the objective."""
     ours: float
     forward_ms: float
     validation_s: float
@@ -74,7 +74,7 @@ class TrainTiming:
 
     @property
     def ratio(self) -> float:
-        """Our loop over the one written by hand."""
+        """The rate of our loop over that of the one written by hand."""
         return self.ours / self.plain_whole
 
     @property
@@ -84,16 +84,16 @@ class TrainTiming:
 
     @property
     def validation_share(self) -> float:
-        """Of the time of an epoch."""
+        """The share of an epoch's time that validation takes."""
         return self.validation_s / (self.validation_s + self.samples / self.ours)
 
     @property
     def paper_hours(self) -> float:
-        """All epochs of the paper, each with its validation."""
+        """Hours that all epochs of the paper take, each with its validation."""
         return self.epochs * (self.samples / self.ours + self.validation_s) / 3600
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """All numbers as plain data."""
         derived = ("ratio", "ratio_same_objective", "validation_share", "paper_hours")
         return asdict(self) | {name: getattr(self, name) for name in derived}
 
@@ -107,7 +107,7 @@ def time_training(environment: Environment, seconds: float, steps: int | None, c
     spec, config = environment.spec, configure(environment.spec, "paper", presets=environment.presets)
     training, threads = config.training, threads_for(spec)
     few = FEW if spec.grid else training.batch
-    pairs = min(training.validation, max(1, CELLS // prod(spec.grid)))  # what one forward pass takes
+    pairs = min(training.validation, rows_at_once(spec))  # what one forward pass takes
     with same_threads_afterwards():
         tell("first trajectories")
         surrogate, batches, checks = material(environment, config, pairs)
@@ -166,7 +166,7 @@ def loops_by_hand(
         "whole": Loop(plain_step(surrogate, training, batches, whole_batch(training.dagger)), threads),
         "share": Loop(plain_step(surrogate, training, batches, our_objective), threads),
         "none": Loop(plain_step(surrogate, training, batches, whole_batch(0.0)), threads),
-        "validation": Loop(lambda: scores(surrogate, checks), threads, share=0.2),
+        "validation": Loop(lambda: validation_errors(surrogate, checks), threads, share=0.2),
         "forward": Loop(forward, threads, share=0.2),
     }
 
@@ -179,11 +179,11 @@ def beside_ours(environment: Environment, config: Config, loops: Mapping[str, Lo
     like = loops["share"]
     endless = config.training.model_copy(update={"samples": 10**9, "validation": 1})  # validation is timed apart
     seconds: list[float] = []
-    began = 0.0
+    began, due = 0.0, False
 
     def on_step(state: State, loss: float) -> None:
-        nonlocal began
-        checkpoint.EVERY = inf
+        nonlocal began, due
+        due = False
         tell(f"round {len(seconds) + 1}, step {state.step}, loss {loss:.3g}")
         if (state.step - 1) % like.steps:  # the first step is the warm-up
             return
@@ -193,12 +193,11 @@ def beside_ours(environment: Environment, config: Config, loops: Mapping[str, Lo
             raise Enough
         take_turns(loops.values())
         torch.set_num_threads(like.threads)
-        checkpoint.EVERY = 0.0  # the round begins with a checkpoint
+        due = True  # the round begins with a checkpoint
         began = time.perf_counter()
 
     block = 1 if environment.spec.grid else VECTORS
     fresh = min(max(like.steps * endless.batch // block, 1), PAIRS)  # pairs: each round uses up a block of trajectories
-    every = checkpoint.EVERY
     with (
         tempfile.TemporaryDirectory() as folder,
         Stream(environment, pairs_per_trajectory=fresh) as source,
@@ -206,9 +205,7 @@ def beside_ours(environment: Environment, config: Config, loops: Mapping[str, Lo
         known = config.model_copy(update={"training": endless})
         task = Task(known, source, Solved(environment, "val"), environment.symmetries, environment.solve)
         try:
-            train(task, Path(folder), Watch(on_step=on_step))
+            train(task, Path(folder), Watch(on_step=on_step, checkpoint_due=lambda elapsed: due))
         except Enough:
             return median(seconds)
-        finally:
-            checkpoint.EVERY = every
     raise AssertionError("A training without end has ended.")

@@ -41,7 +41,7 @@ class Dataset:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Ours in their usual order, then any others."""
+        """The names of the splits: ours in their usual order, then any others."""
         return tuple(self._splits)
 
     @property
@@ -191,7 +191,7 @@ def _with_observed_ranges(spec: StateSpec, rows: np.ndarray) -> StateSpec:
 
 
 def check_fits(model: str | Path, here: StateSpec, data: Path, there: StateSpec) -> None:
-    """Raise unless model and dataset are about the same states."""
+    """Raise unless a model with the spec `here` and a dataset with the spec `there` are about the same states."""
     if (here.channels, here.grid) != (there.channels, there.grid):
         raise InvalidInput(
             f"{model} is about {here.name} with {', '.join(here.channels)} on the grid {here.grid or 'none'}; "

@@ -19,7 +19,7 @@ import numpy as np
 
 from hybridworld.data.pairs import Batch, Block, Evidence, TrajectorySource
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Environment, Sample
+from hybridworld.physics.environment import Environment, Sample, stacked
 from hybridworld.physics.spec import StateSpec
 
 CALIBRATING = 1_000_000
@@ -143,22 +143,22 @@ def samples_in_share(environment: Environment, split: str, first: int = 0) -> It
 
 
 def numbers_in_share(environment: Environment, split: str, count: int, first: int = 0) -> list[int]:
-    """The first `count` such numbers."""
+    """The first `count` trajectory numbers, from `first` on, at which kinds of initial state are in their shares."""
     if not environment.spec.kinds:
         return list(range(first, first + count))
     return [number for number, _ in islice(samples_in_share(environment, split, first), count)]
 
 
 def solved_blocks(environment: Environment, samples: Iterable[Sample]) -> Iterator[Block]:
-    """The trajectories that begin so: one field, or 256 state vectors, at a time."""
+    """Whole trajectories that begin with these samples: one field, or 256 state vectors, at a time."""
     waiting = iter(samples)
     while some := list(islice(waiting, 1 if environment.spec.grid else VECTORS)):
-        states, params = (np.stack([getattr(sample, part) for sample in some]) for part in ("state", "params"))
+        states, params = stacked(some)
         yield Block(params, environment.record(states, environment.spec.frames - 1, params))
 
 
 def recorded_blocks(source: TrajectorySource, numbers: Sequence[int]) -> Iterator[Block]:
-    """The same from a source that has them at hand."""
+    """Whole trajectories of a source, by their numbers: one field, or 256 state vectors, at a time."""
     size = 1 if source.spec.grid else VECTORS
     for begin in range(0, len(numbers), size):
         rows = np.array(numbers[begin : begin + size])

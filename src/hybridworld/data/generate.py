@@ -25,7 +25,7 @@ from hybridworld.data.plan import Plan, Shard
 from hybridworld.data.room import check_disk
 from hybridworld.data.well import file_image
 from hybridworld.errors import HybridWorldError
-from hybridworld.physics.environment import Environment, Sample, room_for
+from hybridworld.physics.environment import Environment, Sample, room_for, stacked
 from hybridworld.physics.threads import thread_limit
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -128,8 +128,7 @@ def record_shard(environment: Environment, shard: Shard) -> tuple[list[Sample], 
     The second lies in memory that the next call from the same thread uses again.
     """
     samples = [environment.initial(shard.split, seed) for seed in shard.seeds]
-    states = np.stack([sample.state for sample in samples])
-    params = np.stack([sample.params for sample in samples])
+    states, params = stacked(samples)
     frames = environment.spec.frames - 1
     room = getattr(_memory, "room", None)
     if room is None or len(room) < len(states) or room[:1].shape != room_for(states[:1], frames).shape:
@@ -158,7 +157,7 @@ def make_shard(environment: Environment, shard: Shard, dtype: str) -> tuple[np.n
 
 
 def shard_bytes(environment: Environment, shard: Shard, dtype: str) -> tuple[bytes, dict[str, Any]]:
-    """The same for a worker on another machine."""
+    """The bytes of a shard's file and its entry in the manifest, made by a worker on another machine."""
     with thread_limit(1):
         image, entry = make_shard(environment, shard, dtype)
         return image.tobytes(), entry
@@ -207,7 +206,7 @@ def _work(plan: Plan, root: Path, todo: list[Shard], workers: int, dask: str | N
 
 
 def _on_threads(plan: Plan, root: Path, todo: list[Shard], workers: int) -> Iterator[Finished]:
-    """At most `workers` shards are solved at a time; one more thread hashes, or waits for the disk, meanwhile."""
+    """Finished shards: at most `workers` are solved at a time, and one more thread hashes or waits for the disk."""
     stop, solving = threading.Event(), threading.Semaphore(workers)
 
     def make(shard: Shard) -> Finished | None:

@@ -88,7 +88,7 @@ class Manifest:
                 )
 
     def has(self, shard: Shard, root: Path) -> bool:
-        """Is this shard done, with just these trajectories, and its file there in its full length?"""
+        """Whether this shard is done, with just these trajectories, and its file is there in its full length."""
         entry, path = self.shards.get(str(shard.path)), root / shard.path
         return (
             entry is not None
@@ -109,7 +109,7 @@ class Manifest:
 
 
 def fault_of(path: Path, entry: dict[str, Any]) -> str | None:
-    """What is wrong with a shard on disk."""
+    """What is wrong with a shard on disk, in words; None where it is whole."""
     if not path.exists():
         return "is missing"
     if path.stat().st_size != entry["bytes"]:
@@ -134,6 +134,6 @@ def data_hash(root: Path) -> str:
 
 
 def sha256(path: Path) -> str:
-    """Of a file's bytes."""
+    """The sha256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -66,7 +66,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class GuidedBatch(Batch):
-    """The same, with what a guide makes of the states."""
+    """A batch with what a guide makes of its states."""
 
     guide: np.ndarray  # float32 (batch, channels, *latent grid)
 
@@ -98,14 +98,14 @@ class Pairs:
         share: float = 0.5,
     ) -> None:
         spec, (rank, world) = source.spec, shard
-        ladder = tuple(spec.horizons if horizons is None else horizons)
+        drawn = tuple(spec.horizons if horizons is None else horizons)
         if batch < 1:
             raise InvalidInput(f"The batch size is {batch}: it must be at least 1.")
         if seed < 0:
             raise InvalidInput(f"The seed is {seed}: it must be 0 or more.")
-        if not ladder or min(ladder) < 1 or max(ladder) >= source.frames:
+        if not drawn or min(drawn) < 1 or max(drawn) >= source.frames:
             raise InvalidInput(
-                f"The horizons are {', '.join(map(str, ladder)) or 'none'}: with {source.frames} frames per trajectory "
+                f"The horizons are {', '.join(map(str, drawn)) or 'none'}: with {source.frames} frames per trajectory "
                 f"they must be among 1 to {source.frames - 1}."
             )
         if not 0 <= rank < world:
@@ -113,7 +113,7 @@ class Pairs:
         for each in symmetries:
             if len(each.axes) != len(spec.axes) or (spec.grid and tuple(spec.grid[axis] for axis in each.axes) != spec.grid):
                 raise InvalidInput(f"The symmetry {each.name} does not map the grid {spec.grid} of {spec.name} onto itself.")
-        self.source, self.seed, self.horizons = source, seed, np.array(ladder)
+        self.source, self.seed, self.horizons = source, seed, np.array(drawn)
         self._probabilities = None if probabilities is None else np.asarray(probabilities)
         self.symmetries, self.guide, self._given = tuple(symmetries), guide, given
         self._taken = np.diff(np.floor(share * np.arange(batch * world + 1) + 0.5)) > 0  # spread evenly over a batch
@@ -122,7 +122,7 @@ class Pairs:
         self._one_at_a_time = threading.Lock()  # a source has one window
 
     def batch(self, number: int) -> Batch:
-        """Batch number 0, 1, 2 ..."""
+        """The batch of that number."""
         if number < 0:
             raise InvalidInput(f"The batch number is {number}: it must be 0 or more.")
         spec, frames, size = self.source.spec, self.source.frames, self._size

@@ -32,7 +32,7 @@ class Shard:
 
     @property
     def path(self) -> Path:
-        """Relative to the dataset's root."""
+        """The path of the file, relative to the dataset's root."""
         return Path("data") / FOLDERS.get(self.split, self.split) / f"{self.system}-{self.index:05d}.hdf5"
 
     @property
@@ -72,7 +72,7 @@ class Plan:
 
     @property
     def shards(self) -> list[Shard]:
-        """In the order of the splits."""
+        """All shards, in the order of the splits."""
         name, size = self.environment.spec.name, self.shard_size
         return [
             Shard(name, split, index, first, min(size, self.counts[split] - first))
@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def nbytes(self) -> int:
-        """Of all trajectories, without the few kilobytes of metadata per shard."""
+        """The bytes of all trajectories, without the few kilobytes of metadata per shard."""
         return sum(self.counts.values()) * self.trajectory_bytes
 
 
@@ -122,7 +122,7 @@ def plan_for(
 
 
 def parse_counts(text: str) -> dict[str, int]:
-    """`train=400,val=50` as a mapping."""
+    """Split -> count, from a text like `train=400,val=50`."""
     counts = {}
     for part in text.split(","):
         split, _, number = part.strip().partition("=")

@@ -2,11 +2,16 @@
 
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import hybridworld
 from hybridworld.physics.threads import thread_count
+
+SOURCES = OWN, STREAM, DATASET = "data of its own", "a stream", "a dataset"
+"""Where the pairs of a training come from: trajectories that were made for it, the solver at work, or a dataset."""
 
 
 def provenance() -> dict[str, str]:
@@ -44,3 +49,10 @@ def cpu() -> str:
 def footnote() -> str:
     """One line for the foot of a table."""
     return ", ".join(f"{name} {value}" for name, value in provenance().items())
+
+
+def was_streamed(provenance: Mapping[str, Any]) -> bool:
+    """Whether a model with that provenance learned from the solver at work; files of older versions tell it in words alone."""
+    if "source" in provenance:
+        return provenance["source"] == STREAM
+    return str(provenance.get("data", "")).startswith("a stream")

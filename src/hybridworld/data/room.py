@@ -8,7 +8,7 @@ from hybridworld.errors import InvalidInput
 
 
 def size_in_words(count: float) -> str:
-    """For example `1.3 GB`."""
+    """A number of bytes in words, for example `1.3 GB`."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

@@ -30,7 +30,7 @@ PAIRS = 64
 
 
 def default_buffer(spec: StateSpec, block: int = 1) -> int:
-    """Blocks of so many trajectories in the window."""
+    """The number of blocks, of so many trajectories each, in the window of a stream."""
     return int(np.clip(MEMORY // (4 * block * spec.frames * int(np.prod(spec.shape))), 4, 32))
 
 
@@ -172,9 +172,8 @@ class Stream:
     def _solve(self, seeds: range, room: np.ndarray) -> np.ndarray | HybridWorldError:
         """Put trajectories into room (len(seeds), channels, frames, *grid); returns their params, or why there are none."""
         try:
-            samples = [self._environment.initial(self._split, seed) for seed in seeds]
-            params = np.stack([sample.params for sample in samples])
-            self._environment.record(np.stack([sample.state for sample in samples]), self.frames - 1, params, room)
+            states, params = self._environment.initials(self._split, seeds)
+            self._environment.record(states, self.frames - 1, params, room)
             return params
         except Exception as error:
             if len(seeds) == 1:

@@ -143,7 +143,7 @@ def _mapped(path: Path, changed: int) -> np.memmap:
 
 @lru_cache(OPEN_FILES)
 def _opened(path: Path, changed: int, process: int) -> h5py.File:
-    """By process, since HDF5's caches must not be shared after a fork."""
+    """The open file of a process: HDF5's caches must not be shared after a fork."""
     return h5py.File(path)
 
 
@@ -261,7 +261,7 @@ def _without_noise(value: float, scale: float) -> float:
 
 
 def _params(file: h5py.File, spec: StateSpec, count: int) -> np.ndarray:
-    """(count, number of spec.params)"""
+    """The parameters of the dynamics: (count, number of spec.params)."""
     rows = np.empty((count, len(spec.params)))
     for column, parameter in enumerate(spec.params):
         values = np.asarray(_member(file, f"scalars/{parameter.name}"), np.float64).ravel()

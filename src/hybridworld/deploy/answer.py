@@ -18,7 +18,7 @@ from hybridworld.physics.environment import Sample
 
 @dataclass(frozen=True)
 class Request:
-    """How to answer."""
+    """How a question shall be answered."""
 
     horizon: float
     mode: int
@@ -30,7 +30,7 @@ class Request:
 
     @property
     def options(self) -> dict[str, Any]:
-        """As `HybridModel.predict` takes them."""
+        """The options by the names under which `HybridModel.predict` takes them."""
         return {name: getattr(self, name) for name in ("mode", "q", "tolerance", "coverage", "error_map")}
 
 
@@ -58,7 +58,7 @@ def warm_up(model: HybridModel, question: Question, request: Request) -> None:
 
 
 def ask(model: HybridModel, question: Question, request: Request) -> Answer:
-    """The forecast, and what it takes to judge it."""
+    """The forecast with its error bounds, and with a check also the truth and the true errors."""
     inputs = (question.states, request.horizon, question.params)
     forecast = model.predict(*inputs, **request.options, beginning=question.beginning)
     alone = forecast.state if request.mode == 1 else model.predict(*inputs, mode=1).state
@@ -124,12 +124,12 @@ def promised(model: HybridModel, request: Request, beginning: bool | None) -> di
 
 
 def finite(value: float | None) -> float | None:
-    """The value if it is a finite number."""
+    """The value where it is a finite number, else None."""
     return value if value is not None and np.isfinite(value) else None
 
 
 def write_forecasts(path: Path, model: HybridModel, question: Question, answer: Answer, told: dict[str, Any]) -> None:
-    """Start and forecast as the two frames of trajectories in The Well's layout; all else in the group `forecast`."""
+    """Write start and forecast as two frames of trajectories in The Well's layout; all else is in the group `forecast`."""
     forecast, spec, version = answer.forecast, model.spec, model.system.version if model.system else "none"
     leap = replace(spec, frame_step=spec.frame_step * told["horizon"], frames=2)
     rows = zip(question.names, question.states, question.params, strict=True)

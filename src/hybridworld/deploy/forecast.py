@@ -42,7 +42,7 @@ class Forecast:
     params: np.ndarray | None = None  # (batch, number of spec.params)
     beginning: bool | None = None  # do the states begin their trajectories? None: it was not said
     model: "HybridModel | None" = field(default=None, compare=False)
-    """Who answered."""
+    """The model that answered."""
 
     def __repr__(self) -> str:
         used, horizons = np.atleast_1d(as_array("used_solver", self.used_solver)), np.atleast_1d(self.horizon)
@@ -84,7 +84,7 @@ class Forecast:
         return forecast_page(model, names, start, alone, used, error_map, truth, title)
 
     def like(self, given: Any) -> "Forecast":
-        """With tensors in place of arrays, where a tensor was given."""
+        """The forecast with tensors in place of arrays, where a tensor was given."""
         if not isinstance(given, Tensor):
             return self
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ("used_solver", "error_map", "score")}
@@ -104,19 +104,20 @@ def forecast_page(
     error_map: np.ndarray | None, truth: np.ndarray | None, title: str,
 ) -> "Page":  # fmt: skip
     """The first few forecasts beside what is known about them; `alone` is what the surrogate says without the solver."""
-    from hybridworld.figures.forecasts import Proof, proof_page
+    from hybridworld.figures.forecasts import ForecastRow, page_of_forecasts
 
     error = None if truth is None or error_map is None else model.error_maps(alone, truth)
     parts = {"state": states, "prediction": alone, "error_map": error_map, "truth": truth, "error": error}
     known = {name: values for name, values in parts.items() if values is not None}
 
-    def proof(label: str, rows: int | slice) -> Proof:
-        return Proof(label, **{name: values[rows] for name, values in known.items()})
+    def row_of(label: str, rows: int | slice) -> ForecastRow:
+        return ForecastRow(label, **{name: values[rows] for name, values in known.items()})
 
     if not model.spec.grid:
-        return proof_page(model.spec, [proof("", slice(VECTORS))], title)
+        return page_of_forecasts(model.spec, [row_of("", slice(VECTORS))], title)
     who = ["deferred" if used else "kept" for used in used_solver]
-    return proof_page(model.spec, [proof(f"{names[row]}, {who[row]}", row) for row in range(min(ROWS, len(states)))], title)
+    shown = [row_of(f"{names[row]}, {who[row]}", row) for row in range(min(ROWS, len(states)))]
+    return page_of_forecasts(model.spec, shown, title)
 
 
 def joined(parts: Sequence[Forecast], horizon: float) -> Forecast:
@@ -175,6 +176,6 @@ def _kept(values: np.ndarray, used_solver: np.ndarray) -> np.ndarray:
 
 
 def _seconds(parts: Sequence[Forecast]) -> dict[str, float]:
-    """What all parts took, by its name."""
+    """Part -> the seconds that it took in all forecasts together."""
     names = dict.fromkeys(name for part in parts for name in part.seconds)
     return {name: sum(part.seconds.get(name, 0.0) for part in parts) for name in names}

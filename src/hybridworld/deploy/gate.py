@@ -53,11 +53,11 @@ class Health:
     exceeding: float = float("nan")
     """With a tolerance: the share of all answers above it, estimated from the audits; promised is at most 1 - coverage."""
     exceeding_accepted: float = float("nan")
-    """The same among the accepted answers."""
+    """The share of the accepted answers above the tolerance, estimated from the audits."""
 
     @property
     def alarm(self) -> bool:
-        """Did the latest window look unlike the validation data?"""
+        """Whether the latest window looked unlike the validation data."""
         return bool(self.drifts) and self.drifts[-1].alarm
 
 
@@ -122,7 +122,7 @@ class Gate:
         return f"<Gate of {self.model.spec.name}: {'; '.join(told)}>"
 
     def predict(self, state: Any, horizon: Any, params: Any = None) -> Forecast:
-        """As `HybridModel.predict` in mode 2; what is audited is answered by the solver as well."""
+        """The forecast of `HybridModel.predict` in mode 2; what is audited is answered by the solver as well."""
         if np.ndim(horizon) == 0:
             return self._answered(state, horizon, params)
         states, single = checked_states(self.model.spec, state)
@@ -132,7 +132,7 @@ class Gate:
         return replace(merged(parts, horizons), start=states, params=rows, model=self.model).like(state)
 
     def _answered(self, given: Any, horizon: Any, params: Any) -> Forecast:
-        """At one horizon."""
+        """The forecast for states that are all asked about one horizon."""
         state = as_array("The state", given)
         if self.tolerance is None:
             forecast = self.model.predict(state, horizon, params, 2, self.q, self._threshold)
@@ -175,7 +175,7 @@ class Gate:
 
     @property
     def health(self) -> Health:
-        """A look at it all."""
+        """What the gate has seen so far: counts, deferral, errors found by audits, and the latest test of drift."""
         count, errors = len(self._errors), np.array(self._errors)
         deferral, expected, exceeding = self._deferred / max(self._answers, 1), 1 - self.q, float("nan")
         if self.tolerance is not None:
@@ -202,7 +202,7 @@ class Gate:
         return self._shares[horizon]
 
     def _threshold(self, horizon: float) -> float:
-        """Frozen, or such that a share q of the recent answers would have been kept."""
+        """The threshold at a horizon: frozen, or such that a share q of the recent answers would have been kept."""
         recent = self._recent[horizon]
         if self._adaptive and len(recent) == self._window and 0 < self.q < 1:
             known = np.nan_to_num(np.array(recent), nan=np.inf, posinf=np.inf)  # what cannot be judged is the worst

@@ -23,10 +23,11 @@ from hybridworld.data.deferred import DeferredLog
 from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, joined, like, merged
 from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.arguments import as_array, as_number, checked_params, checked_states, number, shown, whole
-from hybridworld.physics.environment import Environment
+from hybridworld.physics.environment import Environment, Solve
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.horizons import chain_of, composed, listed
+from hybridworld.surrogate.pieces import row_slices
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import COVERAGE, ErrorBound
 from hybridworld.trust.calibration import Calibration, check_keep_fraction, flagged
@@ -36,21 +37,16 @@ from hybridworld.trust.tolerance import Delivered, check_tolerance, expected
 
 KEEP = 0.75
 """The keep fraction q where none is given."""
-CELLS = 2**17
-"""Values per channel in one forward pass, about."""
-
-Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
-"""Environment.solve, here or on a cluster."""
 
 
 Threshold = float | Callable[[float], float]
 """Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
 
 
-Judge = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
-"""Scores -> who is deferred, and the threshold if that decided."""
-Rule = Callable[[float], Judge]
-"""Horizon -> how answers are judged there."""
+Deferral = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
+"""Scores -> which answers are deferred, and the threshold if that decided."""
+Rule = Callable[[float], Deferral]
+"""Horizon -> what is deferred there."""
 
 
 class HybridModel:
@@ -92,7 +88,7 @@ class HybridModel:
 
     @property
     def can_solve(self) -> bool:
-        """Is there a solver to ask?"""
+        """Whether there is a solver to ask."""
         return self._solve is not None
 
     @property
@@ -153,7 +149,7 @@ class HybridModel:
         beginning: bool | None = None,
         began: np.ndarray | None = None,
     ) -> Forecast:
-        """As `predict`, from the answer of a surrogate: whether such a state can exist is not asked before a solver is.
+        """What `predict` returns, from the answer of a surrogate: only a solver asks whether such a state can exist.
 
         `began` (batch, channels, *grid) are the states with which these trajectories began, where that was earlier.
         """
@@ -195,7 +191,7 @@ class HybridModel:
         mapped: bool,
         promised: bool,
     ) -> Forecast:
-        """As many links as the horizon takes, each from the answer before it; what shall be promised and cannot, is solved."""
+        """The forecast of a chain: each link begins at the answer before it; what shall be promised and cannot, is solved."""
         if solve is not None and promised and not self.bounded(horizon):
             return self._solver_alone(states, horizon, params, began, solve)
         spans = chain_of(horizon, self.longest, self.judged if mapped else self.surrogate.answered)
@@ -305,7 +301,7 @@ class HybridModel:
         return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds, horizon=horizon)
 
     def _mapped(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
-        """The surrogate alone, with its error map."""
+        """The forecast of the surrogate alone, with its error map."""
         seconds: dict[str, float] = {}
         with timed(seconds, "surrogate and error map"), torch.inference_mode():
             found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
@@ -330,7 +326,7 @@ class HybridModel:
     def _solver_alone(
         self, states: np.ndarray, horizon: float, params: np.ndarray, began: np.ndarray, solve: Solve
     ) -> Forecast:
-        """What nothing can be promised about."""
+        """The forecast of the solver alone, for answers about which nothing can be promised."""
         seconds: dict[str, float] = {}
         with timed(seconds, "solver"):
             answer = solve(states, int(horizon), params)
@@ -348,14 +344,14 @@ class HybridModel:
         coverage: float | None,
         beginning: bool | None,
     ) -> Rule:
-        """Who is deferred, after a look at whether the wishes go together."""
+        """The rule that says which answers are deferred; wishes that exclude each other are refused."""
         keep = KEEP if q is None else q
         check_keep_fraction(keep)
         if threshold is not None and not callable(threshold):
             number("The threshold", threshold)
         if tolerance is None:
 
-            def by_score(horizon: float) -> Judge:
+            def by_score(horizon: float) -> Deferral:
                 limit = self.threshold(horizon, keep) if threshold is None else threshold
                 limit = limit(horizon) if callable(limit) else limit
                 return lambda score: (flagged(score, limit), limit)
@@ -454,7 +450,7 @@ class HybridModel:
         return like(predictions, (estimate.score[0] if single else estimate.score).numpy())
 
     def _true(self, predictions: Any, truth: Any) -> tuple[Estimate, bool]:
-        """Of one state or of many, and whether it was one."""
+        """The estimate whose map is the true distance of each answer, and whether one state was given."""
         names = {"predictions": predictions, "truth": truth}
         a, b = (as_array(f"{self.spec.name}: the {name}", values) for name, values in names.items())
         shape = self.spec.shape
@@ -479,11 +475,9 @@ class HybridModel:
         return self._solve
 
     def _pieces(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Few enough rows at a time, as tensors."""
-        size = max(1, CELLS // int(np.prod(self.spec.grid, dtype=int)))
+        """States, horizons and params as tensors, a few rows at a time."""
         device = self.surrogate.mean.device
-        for start in range(0, len(states), size):
-            rows = slice(start, start + size)
+        for rows in row_slices(self.spec, len(states)):
             now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (states, params))
             yield now, torch.full((len(now),), float(horizon), device=device), given
 

@@ -131,7 +131,8 @@ def chosen_signal(bundle: Bundle, system: Environment | None, name: str | None =
     `model` is how the user named the file.
     """
     known = calibrated_signals(bundle.arrays)
-    signal = find_signal(name or (known or (StepDoubling.name,))[0], Ingredients(bundle.surrogate, system))
+    chosen = (known or (StepDoubling.name,))[0] if name is None else name
+    signal = find_signal(chosen, Ingredients(bundle.surrogate, system))
     if name is not None and signal.name not in known:
         there = " --out FILE" if model in shipped() else ""
         raise InvalidInput(

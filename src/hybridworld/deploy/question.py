@@ -46,8 +46,7 @@ def from_split(
     if frame > WAIT:
         raise InvalidInput(f"The frame is {frame:,}: at most {WAIT:,} frames are solved before a forecast.")
     check_memory(COPIES * 8.0 * count * np.prod(model.spec.shape), f"{count:,} forecasts", "ask for fewer with --count")
-    samples = [environment.initial(split, number) for number in range(seed, seed + count)]
-    states, params = (np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params"))
+    states, params = environment.initials(split, range(seed, seed + count))
     params = with_params(model.spec, params, changes or {})
     if frame and environment.semigroup:
         states = environment.solve(states, frame, params)

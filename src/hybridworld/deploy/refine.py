@@ -35,7 +35,7 @@ from hybridworld.surrogate.checkpoint import State
 from hybridworld.surrogate.config import checked
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import Task, Watch, samples_of, train
-from hybridworld.surrogate.validation import in_pieces, scores, scores_of_no_change
+from hybridworld.surrogate.validation import errors_of_no_change, in_pieces, validation_errors
 from hybridworld.trust.calibrate import calibrated_signals
 from hybridworld.trust.signal import Estimate, distance
 from hybridworld.trust.step_doubling import StepDoubling
@@ -165,9 +165,9 @@ def blended(old: Surrogate, new: Surrogate, task: Task) -> tuple[float, Surrogat
         surrogate.load_state_dict(mixed)
         if float((mean_errors(surrogate, checks) / before).mean()) <= 1:
             break
-    found, no_change = scores(surrogate, checks), scores_of_no_change(old, checks)
-    rows = {str(h): asdict(score) | {"no_change": asdict(no_change[h])} for h, score in found.items()}
-    return share, surrogate, {"mse": sum(score.mse for score in found.values()) / len(found), "horizons": rows}
+    found, no_change = validation_errors(surrogate, checks), errors_of_no_change(old, checks)
+    rows = {str(h): asdict(errors) | {"no_change": asdict(no_change[h])} for h, errors in found.items()}
+    return share, surrogate, {"mse": sum(errors.mse for errors in found.values()) / len(found), "horizons": rows}
 
 
 def mean_errors(surrogate: Surrogate, checks: Mapping[int, Batch]) -> Tensor:
@@ -177,7 +177,7 @@ def mean_errors(surrogate: Surrogate, checks: Mapping[int, Batch]) -> Tensor:
         for batch in checks.values():
             errors = [
                 Estimate(futures, distance(surrogate(states, horizons, params), futures, surrogate.std)).score
-                for states, horizons, params, futures in in_pieces(batch, surrogate.mean.device)
+                for states, horizons, params, futures in in_pieces(surrogate, batch)
             ]
             found.append(torch.cat(errors).mean())
     return torch.stack(found)

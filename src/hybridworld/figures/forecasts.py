@@ -52,7 +52,7 @@ PLAIN = StrMethodFormatter("{x:g}")
 
 
 @dataclass(frozen=True)
-class Proof:
+class ForecastRow:
     """A forecast beside what is known about it; of state vectors, several at once."""
 
     label: str
@@ -86,41 +86,41 @@ class _Layout(NamedTuple):
     note: str = ""  # how the panel of the forecast shows the truth as well
 
 
-def draw_proofs(spec: StateSpec, proofs: Sequence[Proof], title: str, path: Path) -> None:
-    """Write the picture as a PNG (or SVG, if the path ends so)."""
+def draw_forecasts(spec: StateSpec, rows: Sequence[ForecastRow], title: str, path: Path) -> None:
+    """Write the picture of these forecasts as a PNG (or SVG, if the path ends so)."""
     with style():
-        proof_page(spec, proofs, title).savefig(path, format="svg" if path.suffix == ".svg" else "png")
+        page_of_forecasts(spec, rows, title).savefig(path, format="svg" if path.suffix == ".svg" else "png")
 
 
-def proof_page(spec: StateSpec, proofs: Sequence[Proof], title: str) -> Page:
-    """A picture with one row per proof; all proofs have the same parts.
+def page_of_forecasts(spec: StateSpec, rows: Sequence[ForecastRow], title: str) -> Page:
+    """A picture with one row of panels per forecast; all of them have the same parts.
 
     Lines of the title after the first become its subtitle.
     """
     draw = _draw_balls if spec.position else (_draw_dots, _draw_lines, _draw_images)[min(len(spec.grid), 2)]
-    states, errors = ([name for name in group if getattr(proofs[0], name) is not None] for group in (STATES, ERRORS))
+    states, errors = ([name for name in group if getattr(rows[0], name) is not None] for group in (STATES, ERRORS))
     headings, split, layout = [(STATES | ERRORS)[name] for name in states + errors], len(states), _layout(spec)
     headings[split - 1] += layout.note if "truth" in states else ""
     width = min(WIDEST, PANELS / len(headings)) * min(1, 2 / layout.ratio)
     height, lefts = width * layout.ratio, layout.left + (width + layout.gap) * np.arange(len(headings))
     lefts[split:] += layout.middle
     with style():
-        body = len(proofs) * (height + layout.row_gap) - layout.row_gap + 0.45
-        figure, top = page(max(5, lefts[-1] + width + layout.right), body, sliced(spec, proofs[0].state, title)[1])
-        for row, proof in enumerate(proofs):
-            down = top + row * (height + layout.row_gap)
+        body = len(rows) * (height + layout.row_gap) - layout.row_gap + 0.45
+        figure, top = page(max(5, lefts[-1] + width + layout.right), body, sliced(spec, rows[0].state, title)[1])
+        for number, row in enumerate(rows):
+            down = top + number * (height + layout.row_gap)
             panels = [place(figure, left, down, width, height) for left in lefts]
-            for ax, heading in zip(panels, headings if row == 0 else (), strict=False):
+            for ax, heading in zip(panels, headings if number == 0 else (), strict=False):
                 ax.set_title(heading, size=8.5, pad=5)
-            if proof.label:
-                name_row(figure, proof.label, down, height)
-            first, second = _group(spec, proof, states, panels[:split]), _group(spec, proof, errors, panels[split:])
-            draw(spec, first, second, row == len(proofs) - 1)
+            if row.label:
+                name_row(figure, row.label, down, height)
+            first, second = _group(spec, row, states, panels[:split]), _group(spec, row, errors, panels[split:])
+            draw(spec, first, second, number == len(rows) - 1)
     return figure
 
 
-def _group(spec: StateSpec, proof: Proof, names: Sequence[str], panels: Sequence[Axes]) -> _Group:
-    return _Group(panels, np.array([sliced(spec, getattr(proof, name), "")[0] for name in names]))
+def _group(spec: StateSpec, row: ForecastRow, names: Sequence[str], panels: Sequence[Axes]) -> _Group:
+    return _Group(panels, np.array([sliced(spec, getattr(row, name), "")[0] for name in names]))
 
 
 def _layout(spec: StateSpec) -> _Layout:

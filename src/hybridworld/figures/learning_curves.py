@@ -111,7 +111,7 @@ def _name_lines(ax: Axes, ends: Sequence[tuple[str, float, Any]]) -> None:
 
 
 def apart(heights: np.ndarray, gap: float) -> np.ndarray:
-    """The same heights moved as little as it takes for each two to be `gap` apart, in the same order."""
+    """The heights, moved as little as it takes for each two to be `gap` apart, in the same order."""
     order = np.argsort(heights, kind="stable")
     groups: list[tuple[float, int]] = []  # (centre, number of names) of names that touch
     for height in np.asarray(heights, float)[order]:
@@ -130,5 +130,5 @@ def _colours(count: int) -> np.ndarray:
 
 
 def _marker(history: Sequence[Record]) -> str:
-    """Few epochs are points, many are a line."""
+    """The marker of a curve: few epochs are points, many are a line."""
     return "o" if len(history) <= 12 else ""

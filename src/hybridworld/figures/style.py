@@ -146,7 +146,7 @@ def with_unit(text: str, unit: str, form: str = "{} ({})") -> str:
 
 
 def time_label(spec: StateSpec, frame: int) -> str:
-    """For example `t = 0.25 s`."""
+    """The label of a time, for example `t = 0.25 s`."""
     return with_unit(f"t = {frame * spec.frame_step:.3g}", spec.time_unit, "{} {}")
 
 

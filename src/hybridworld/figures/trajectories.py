@@ -84,7 +84,7 @@ def trajectory_page(spec: StateSpec, states: np.ndarray, title: str) -> Page:
 
 
 def draw_trajectory(spec: StateSpec, states: np.ndarray, title: str, path: Path) -> None:
-    """Write that picture as a PNG."""
+    """Write the picture of a trajectory as a PNG."""
     with style():
         trajectory_page(spec, states, title).savefig(path, format="png")
 
@@ -181,7 +181,7 @@ def write_film(pictures: list[Image.Image], path: Path) -> None:
 
 
 def _plane_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
-    """The channel that `spec.draw` names."""
+    """The animation of the channel that `spec.draw` names."""
     values = states[:, spec.channels.index(spec.draw)]
     lengths = np.array([axis.high - axis.low for axis in spec.axes[:2]])
     width, height = np.round(FILM_SIDE * lengths / lengths.max(), 2)
@@ -196,7 +196,7 @@ def _plane_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
 
 
 def _line_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
-    """The profile of the channel that `spec.draw` names."""
+    """The animation of the profile of the channel that `spec.draw` names."""
     values = states[:, spec.channels.index(spec.draw)]
     figure, top = page(5.6, 3.6, title, FILM_DPI)
     ax = place(figure, 0.75, top, 4.65, 3.1)
@@ -207,7 +207,7 @@ def _line_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
 
 
 def _series_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
-    """Time series that grow."""
+    """The animation of time series that grow."""
     figure = _vector_page(spec, states, title)
     figure.set_dpi(FILM_DPI)
     lines = [(line, np.asarray(line.get_xydata())) for ax in figure.axes for line in ax.lines]
@@ -220,7 +220,7 @@ def _series_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
 
 
 def _ball_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
-    """A ball with a fading trail, and its shadows."""
+    """The animation of a ball with a fading trail, and its shadows."""
     position = spec.position
     assert position
     path = values_of(spec, position, states)

@@ -63,7 +63,7 @@ def first_non_finite(values: np.ndarray) -> tuple[int, ...] | None:
 
 
 def describe_cell(spec: StateSpec, states: np.ndarray, index: tuple[int, ...]) -> str:
-    """For example `density of state 3 is -0.2 at cell (12, 40)`."""
+    """What is wrong where, for example `density of state 3 is -0.2 at cell (12, 40)`."""
     where = f" at cell {index[2:]}" if len(index) > 2 else ""
     return f"{spec.channels[index[1]]} of state {index[0]} is {states[index]:g}{where}"
 

@@ -6,7 +6,7 @@ Everything else here is either derived from them or optional.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
@@ -21,6 +21,10 @@ from hybridworld.physics.symmetry import Symmetry
 
 MOST_FRAMES = 10**9
 """More would never end."""
+
+
+Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
+"""A solver: (states, frames, params) -> states, each with a row per trajectory."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,10 @@ class Environment(ABC):
         if is_dataclass(self):
             return named | json.loads(json.dumps(asdict(self), default=_plain))
         return named | {"frame_step": self.spec.frame_step, "grid": list(self.spec.grid)}
+
+    def initials(self, split: str, seeds: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
+        """States (count, channels, *grid) and params (count, number of spec.params) of these trajectories of a split."""
+        return stacked([self.initial(split, seed) for seed in seeds])
 
     def initial(self, split: str, seed: int) -> Sample:
         """The beginning of trajectory number `seed` of a split. No two pairs (split, seed) share their random numbers."""
@@ -282,6 +290,11 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, A
 def _plain(value: Any) -> Any:
     """NumPy numbers and arrays as JSON has them, anything else as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def stacked(samples: Sequence[Sample]) -> tuple[np.ndarray, np.ndarray]:
+    """The states and the params of several samples, with a row per sample."""
+    return np.stack([sample.state for sample in samples]), np.stack([sample.params for sample in samples])
 
 
 def room_for(states: np.ndarray, frames: int) -> np.ndarray:

@@ -48,7 +48,7 @@ def prolong(spec: StateSpec, states: np.ndarray, factor: int) -> np.ndarray:
 
 
 def repeated(spec: StateSpec, states: np.ndarray, factor: int) -> np.ndarray:
-    """The same states (..., *grid) on a grid `factor` times finer, constant within each cell."""
+    """The states (..., *grid) on a grid `factor` times finer, constant within each cell."""
     for axis in range(states.ndim - len(spec.grid), states.ndim):
         states = states.repeat(factor, axis)
     return states

@@ -86,7 +86,7 @@ class Parameter:
                 _check_interval(f"Parameter '{self.name}', {regime}: the interval", interval)
 
     def draw(self, rng: np.random.Generator, regime: str) -> float:
-        """Uniform over the union of the regime's intervals."""
+        """A value drawn uniformly from the union of the regime's intervals."""
         if not self.ranges.get(regime):
             raise InvalidInput(f"Parameter '{self.name}' has no range for '{regime}', so it cannot be drawn from there.")
         intervals = self.ranges[regime]
@@ -95,7 +95,7 @@ class Parameter:
         return float(rng.uniform(low, high))
 
     def within(self, value: float, regime: str) -> bool:
-        """Does the value lie in one of the regime's intervals?"""
+        """Whether the value lies in one of the regime's intervals."""
         return any(low <= value <= high for low, high in self.ranges.get(regime, ()))
 
 

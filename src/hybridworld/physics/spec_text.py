@@ -13,7 +13,7 @@ def spec_to_text(spec: StateSpec) -> str:
 
 
 def spec_from_text(text: str) -> StateSpec:
-    """Inverse of `spec_to_text`."""
+    """The spec that `spec_to_text` wrote."""
     parts = _tuples(json.loads(text))
     for name, kind in (("fields", Field), ("axes", Axis), ("parameters", Parameter)):
         parts[name] = tuple(kind(**part) for part in parts[name])
@@ -21,7 +21,7 @@ def spec_from_text(text: str) -> StateSpec:
 
 
 def _tuples(value: Any) -> Any:
-    """JSON has lists where a spec has tuples."""
+    """The value with tuples in place of lists: JSON has none."""
     if isinstance(value, dict):
         return {name: _tuples(part) for name, part in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

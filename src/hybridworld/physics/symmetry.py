@@ -21,7 +21,7 @@ class Symmetry:
 
     @property
     def name(self) -> str:
-        """For example `(x, y, z) -> (y, -x, z)`."""
+        """The map in words, for example `(x, y, z) -> (y, -x, z)`."""
         letters = "xyz"[: len(self.axes)]
         images = [("-" if sign < 0 else "") + letters[axis] for axis, sign in zip(self.axes, self.signs, strict=True)]
         return f"({', '.join(letters)}) -> ({', '.join(images)})"
@@ -33,7 +33,7 @@ class Symmetry:
 
     @property
     def is_identity(self) -> bool:
-        """Does it leave space as it is?"""
+        """Whether it leaves space as it is."""
         return self.axes == tuple(range(len(self.axes))) and all(sign > 0 for sign in self.signs)
 
     @property

@@ -8,17 +8,17 @@ from hybridworld.reproduce.experiment import Experiment
 from hybridworld.reproduce.intervals import bare, geometric_mean, mean_of, over_runs, ratio_over_runs
 from hybridworld.reproduce.ranking import auroc_of
 from hybridworld.reproduce.rows import Row
-from hybridworld.reproduce.rules import LADDER_NET, LONGEST, SINGLE, STEP
-from hybridworld.surrogate.validation import scores
+from hybridworld.reproduce.rules import ALL_HORIZONS, LONGEST, SINGLE, STEP
+from hybridworld.surrogate.validation import validation_errors
 
 ALONE = "self-consistency"
 SHOWN = 10  # epochs of a curve
-WEIGHTS = {0.0: "dagger 0", 0.1: "ladder", 1.0: "dagger 1"}
+WEIGHTS = {0.0: "dagger 0", 0.1: "all horizons", 1.0: "dagger 1"}
 """Weight of the DAgger part -> the variant that has it."""
 
 
 def datasets(experiment: Experiment) -> list[Row]:
-    """What was trained, and how well: the mean validation MSE over the ladder, as training saw it; x is the seed."""
+    """What was trained, and how well: the mean validation MSE over horizons, as training saw it; x is the seed."""
     rows = [
         Row("mse", "main", experiment.system, "val", seed, bare(experiment.model(seed=seed).validation["mse"]))
         for seed in experiment.seeds
@@ -44,7 +44,7 @@ def self_consistency(experiment: Experiment) -> list[Row]:
     end = (experiment.system, "val", 0)
     rows.append(Row("fall of the loss", ALONE, *end, geometric_mean(falls)))
     rows.append(Row("mse over no change", ALONE, *end, over_runs(ends)))
-    for variant in (ALONE, LADDER_NET):
+    for variant in (ALONE, ALL_HORIZONS):
         distances = [float(to_identity(experiment, variant, seed)) for seed in experiment.setting.seeds]
         rows.append(Row("distance to the identity", variant, *end, over_runs(distances)))
     return rows
@@ -56,26 +56,27 @@ def to_identity(experiment: Experiment, variant: str, seed: int) -> float:
     def measured() -> float:
         held = {
             h: Batch(batch.states, batch.horizons, batch.params, batch.states)
-            for h, batch in experiment.pairs("val", experiment.ladder).items()
+            for h, batch in experiment.pairs("val", experiment.horizons).items()
         }
-        return float(np.sqrt(np.mean([each.mse for each in scores(experiment.surrogate(variant, seed), held).values()])))
+        found = validation_errors(experiment.surrogate(variant, seed), held)
+        return float(np.sqrt(np.mean([each.mse for each in found.values()])))
 
     return float(experiment.remember(("identity", variant, seed), measured))
 
 
 def single_horizon(experiment: Experiment) -> list[Row]:
-    """A training at the longest horizon alone, against the ladder: errors there, their ratio over seeds, and the AUROC."""
+    """A training at the longest horizon alone, against one at all: errors there, their ratio over seeds, and the AUROC."""
     place = (experiment.system, "val", LONGEST)
     cells = {
         variant: [experiment.cell("val", LONGEST, variant=variant, seed=seed) for seed in experiment.setting.seeds]
-        for variant in (LADDER_NET, SINGLE)
+        for variant in (ALL_HORIZONS, SINGLE)
     }
     rows = []
     for variant, found in cells.items():
         rows.append(Row("mse", variant, *place, mean_of([mean_interval(cell.rmse**2) for cell in found])))
         rows.append(Row("auroc", variant, *place, mean_of([auroc_of(cell.scores[STEP], cell) for cell in found])))
     errors = {variant: [float((cell.rmse**2).mean()) for cell in found] for variant, found in cells.items()}
-    return [*rows, Row("mse ratio", SINGLE, *place, ratio_over_runs(errors[SINGLE], errors[LADDER_NET]))]
+    return [*rows, Row("mse ratio", SINGLE, *place, ratio_over_runs(errors[SINGLE], errors[ALL_HORIZONS]))]
 
 
 def dagger(experiment: Experiment) -> list[Row]:

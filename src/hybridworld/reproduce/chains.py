@@ -23,7 +23,7 @@ from hybridworld.reproduce.rules import FAILED, LONGEST, MODE_1, MODE_2, ORACLE,
 
 LINKS = paper.ROLLOUT_LENGTHS
 CHAINS = {True: 32, False: 256}
-"""How many, of fields and of state vectors."""
+"""The number of chains, of fields and of state vectors."""
 FAR = 3.0
 """A chain that ends at so many times the median RMSE has failed."""
 NEVER = np.inf
@@ -42,7 +42,7 @@ class Chains:
     deferred: np.ndarray  # (chains, links): 1 where the solver answered
 
     def to_lists(self) -> dict[str, Any]:
-        """As plain data."""
+        """All values as plain data."""
         return {"rmse": self.rmse.tolist(), "scores": self.scores.tolist(), "deferred": self.deferred.tolist()}
 
 
@@ -83,8 +83,7 @@ def failures(system: str, chains: Chains) -> list[Row]:
 
 def all_chains(experiment: Experiment, count: int) -> dict[str, dict[str, Any]]:
     """Mode 1 and mode 2 as deployed, and deferring as many links as mode 2 at random, or the worst of them."""
-    samples = [experiment.environment.initial("test", number) for number in experiment.numbers("test")[:count]]
-    starts = Starts(*(np.stack([getattr(sample, part) for sample in samples]) for part in ("state", "params")))
+    starts = Starts(*experiment.environment.initials("test", experiment.numbers("test")[:count]))
     model, truth = experiment.hybrid(), [starts.states]
     for link in range(max(LINKS)):
         experiment.tell(f"the truth, link {link + 1}")
@@ -114,7 +113,7 @@ def deployed(model: HybridModel, starts: Starts, truth: list[np.ndarray], thresh
 
 
 def answers_of(forecast: Forecast) -> list[Answer]:
-    """One per state of a forecast in mode 2."""
+    """The answers of a forecast in mode 2, one per state."""
     assert forecast.score is not None
     return list(zip(forecast.state, forecast.score.tolist(), forecast.used_solver.tolist(), strict=True))
 
@@ -159,7 +158,7 @@ def noted(model: HybridModel, answers: list[list[Answer]], truth: list[np.ndarra
 def both_answers(
     model: HybridModel, state: np.ndarray | None, params: np.ndarray
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The surrogate's and the solver's; none from a chain that is lost, and none where the solver refuses the state."""
+    """The answers of surrogate and solver; None for a chain that is lost, and where the solver refuses the state."""
     if state is None:
         return None, None
     try:
@@ -179,5 +178,5 @@ def error_of(model: HybridModel, said: np.ndarray | None, solved: np.ndarray | N
 
 
 def one_rmse(model: HybridModel, state: np.ndarray, truth: np.ndarray) -> float:
-    """Of one normalised state."""
+    """The root mean square error of one normalised state."""
     return float(rmse_of(state[None], truth[None], model.surrogate.std.numpy())[0])

@@ -53,16 +53,16 @@ def together(statuses: Iterable[Status]) -> Status:
     return next((status for status in DECISIVE if status in found), "confirmed" if found else "not comparable")
 
 
-def part(name: str, judge: Callable[[], tuple[Status, str]]) -> Part:
-    """A part whose status is found by `judge`; rows that are missing make it not comparable."""
+def part(name: str, find: Callable[[], tuple[Status, str]]) -> Part:
+    """A part whose status is found by `find`; rows that are missing make it not comparable."""
     try:
-        return Part(name, *judge())
+        return Part(name, *find())
     except Missing as missing:
         return Part(name, "not comparable", str(missing))
 
 
 def in_words(found: Interval, form: str = ".2f") -> str:
-    """For example `0.62 (0.60 to 0.64)`."""
+    """An interval in words, for example `0.62 (0.60 to 0.64)`."""
     value, low, high = (format(each, form) for each in found)
     return f"{value} ({low} to {high})" if np.isfinite(found.low) else value
 

@@ -20,14 +20,14 @@ class Figure:
 
     y: str
     quantities: tuple[Quantity, ...]
-    """Of several, each is a line."""
+    """The quantities that are drawn; if there are several, each is a line."""
     signals: tuple[str, ...] = ()
-    """Which of them are drawn (all, if none is named); of several, each is a line. Else each split is a line."""
+    """The signals that are drawn (all, if none is named); if there are several, each is a line, else each split is."""
     x: str = "horizon (frames)"
     log_x: bool = True
     log_y: bool = False
     level: float | None = None
-    """A line across: what means nothing."""
+    """The level that means nothing, drawn as a line across."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Entry:
     """What x is called in a table."""
     figure: Figure | None = None
     seeds: int = 1
-    """It takes at least so many."""
+    """The number of seeds that it takes at least."""
     retrains: bool = False
-    """Does it take trainings beyond the main ones?"""
+    """Whether it takes trainings beyond the main ones."""
 
 
 def _auroc(row: Row) -> float | None:
@@ -85,7 +85,9 @@ def _single(row: Row) -> float | None:
     if known is None or row.quantity not in ("mse", "mse ratio"):
         return None
     return (
-        known.ratio if row.quantity == "mse ratio" else {rules.LADDER_NET: known.ladder, rules.SINGLE: known.single}[row.signal]
+        known.ratio
+        if row.quantity == "mse ratio"
+        else {rules.ALL_HORIZONS: known.all_horizons, rules.SINGLE: known.single}[row.signal]
     )
 
 
@@ -184,7 +186,7 @@ ENTRIES = (
 
 
 def find_entries(wanted: str) -> list[Entry]:
-    """All of them, or the one of that id."""
+    """All entries, or the one of that id."""
     known = {entry.id: entry for entry in ENTRIES}
     if wanted == "all":
         return list(ENTRIES)

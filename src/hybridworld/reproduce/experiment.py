@@ -23,7 +23,7 @@ from hybridworld.data.evidence import CALIBRATING, Solved, Supplied, fresh_pairs
 from hybridworld.data.generate import generate
 from hybridworld.data.pairs import Batch, Evidence, Pairs, TrajectorySource
 from hybridworld.data.plan import Plan
-from hybridworld.data.provenance import provenance
+from hybridworld.data.provenance import DATASET, STREAM, provenance
 from hybridworld.data.stream import Stream
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.physics.environment import Environment
@@ -41,17 +41,19 @@ from hybridworld.trust.signal import Estimate, TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
 
 VERSION = 3
-"""Of the measurements: raise it when the same inputs would give other numbers."""
+"""The version of the measurements: raise it when the same inputs would give other numbers."""
 VARIANTS: dict[str, tuple[str, ...]] = {
     "main": (),
-    "ladder": (),
+    "all horizons": (),
     "single horizon": ("training.horizons=64",),
     "dagger 0": ("training.dagger=0",),
     "dagger 1": ("training.dagger=1",),
     "self-consistency": ("training.objective=self-consistency", "surrogate.residual=plain"),
 }
-"""Name -> settings over those of the scale. `ladder` is what ablations are compared with: like `main`, but always trained with
-the budget of the ablations, also where the main model was given."""
+"""Name -> settings over those of the scale. `all horizons` is what ablations are compared with: like `main`, but always trained
+with the budget of the ablations, also where the main model was given."""
+CACHED_AS = {"all horizons": "ladder"}
+"""Variants that caches know by another name."""
 STEP = StepDoubling.name
 
 
@@ -84,13 +86,13 @@ class Experiment:
     held: ExitStack = field(default_factory=ExitStack)
     """Streams that stay open while the experiment is in use."""
     versions: set[str] = field(default_factory=set)
-    """Of this package, by which the results in use were measured."""
+    """The versions of this package by which the results in use were measured."""
     _pairs: dict[tuple[str, tuple[int, ...]], dict[int, Batch]] = field(default_factory=dict)
     _surrogates: dict[tuple[str, int], Surrogate] = field(default_factory=dict)
 
     @property
     def system(self) -> str:
-        """Its name."""
+        """The name of the system."""
         return self.setting.environment.spec.name
 
     @property
@@ -99,18 +101,18 @@ class Experiment:
         return self.setting.environment
 
     @property
-    def ladder(self) -> tuple[int, ...]:
+    def horizons(self) -> tuple[int, ...]:
         """The paper's horizons of evaluation: all but the shortest of those of training."""
         return tuple(h for h in self.environment.spec.horizons if h > 1)
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Those for which there is a model, or will be."""
+        """The seeds for which there is a model, or will be."""
         return tuple(range(len(self.given))) if self.given else self.setting.seeds
 
     @property
     def threads(self) -> tuple[int, int]:
-        """Of solvers and of networks: times depend on them."""
+        """The number of threads of solvers, and of networks: times depend on them."""
         return thread_count(), threads_for(self.environment.spec)
 
     @cached_property
@@ -130,12 +132,13 @@ class Experiment:
     def key(self) -> str:
         """The hash of what every result depends on."""
         chosen = self.setting
-        configs = {variant: self.config(variant, 0).model_dump(mode="json") for variant in VARIANTS}
+        configs = {CACHED_AS.get(variant, variant): self.config(variant, 0).model_dump(mode="json") for variant in VARIANTS}
         files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.given]
         return digest(VERSION, self.source, configs, self.seeds, chosen.seeds, chosen.pairs, chosen.head_steps, files)
 
     def remember(self, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """Plain data from the cache, or made and kept."""
+        """What `make` returns, plain data: from the cache, or made now and kept there."""
+        what = tuple(CACHED_AS.get(part, part) if isinstance(part, str) else part for part in what)
         path = self.cache / "results" / f"{self.system}-{digest(self.key, what)}.json"
         if not path.is_file():
             noted = {"what": [self.system, self.setting.scale, *what], "found": make(), "provenance": provenance()}
@@ -148,12 +151,12 @@ class Experiment:
     # Models.
 
     def model(self, variant: str = "main", seed: int = 0) -> Bundle:
-        """Trained here, unless it is in the cache or was given."""
+        """The trained model of a variant and seed: from the cache, given, or trained now."""
         return load_bundle(self.run(variant, seed))
 
     def run(self, variant: str = "main", seed: int = 0) -> Path:
         """The file of a trained model; METRICS lies beside it, unless the model was given."""
-        if seed < len(self.given) and (variant == "main" or (variant == "ladder" and self.like_given)):
+        if seed < len(self.given) and (variant == "main" or (variant == "all horizons" and self.like_given)):
             return self.given[seed]
         config = self.config(variant, seed)
         folder = self.cache / "runs" / f"{self.system}-{digest(self.source, config.model_dump(mode='json'))}"
@@ -166,7 +169,7 @@ class Experiment:
         return folder / MODEL
 
     def history(self, variant: str = "main", seed: int = 0) -> list[dict[str, Any]]:
-        """What a training noted, one record per epoch."""
+        """The records of a training, one per epoch."""
         path = self.run(variant, seed).with_name(METRICS)
         return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
@@ -179,13 +182,19 @@ class Experiment:
         """A training on the dataset of this scale, or straight from the solver."""
         env = self.environment
         if self.setting.counts:
-            origin = f"a dataset of the reproduction, {self.setting.scale}"
+            origin, kind = f"a dataset of the reproduction, {self.setting.scale}", DATASET
             source: TrajectorySource = self.dataset.source("train")
             val: Evidence = Supplied(self.dataset.source("val"), env)
         else:
-            origin = f"a stream from the solver of {self.system}, version {env.version}"
+            origin, kind = f"a stream from the solver of {self.system}, version {env.version}", STREAM
             source, val = stack.enter_context(Stream(env, "train")), Solved(env, "val")
-        known = {"system": self.system, "data": origin, "seed": config.training.seed, "preset": self.setting.preset}
+        known = {
+            "system": self.system,
+            "source": kind,
+            "data": origin,
+            "seed": config.training.seed,
+            "preset": self.setting.preset,
+        }
         return Task(config, source, val, env.symmetries, env.solve, provenance={**known, **provenance()})
 
     @cached_property
@@ -197,17 +206,17 @@ class Experiment:
         return Dataset(root)
 
     def training_pairs(self, batch: int) -> Pairs:
-        """For rivals that are fitted: fields come straight from the solver, since few are needed."""
+        """Training pairs for rivals that are fitted; fields come straight from the solver, since few are needed."""
         if self.environment.spec.grid:
             source: TrajectorySource = self.held.enter_context(Stream(self.environment, "train"))
         else:
             source = self.dataset.source("train")
-        return Pairs(source, batch, seed=1, horizons=self.ladder)
+        return Pairs(source, batch, seed=1, horizons=self.horizons)
 
     # Judged pairs.
 
     def pairs(self, split: str, horizons: tuple[int, ...]) -> dict[int, Batch]:
-        """The same at each call: one pair per trajectory and horizon."""
+        """Horizon -> one pair per trajectory of a split; the same at each call."""
         if (split, horizons) not in self._pairs:
             self._pairs.clear()  # one split at a time is enough memory
             self.tell(f"solving {self.setting.pairs} trajectories of {split}")
@@ -233,7 +242,7 @@ class Experiment:
         """Pairs of a split and horizon, judged by step-doubling and by the signals given; each is cached for itself."""
 
         def make(name: str, signal: Callable[[], TrustSignal]) -> dict[str, Any]:
-            batch = self.pairs(split, horizons or self.ladder)[horizon]
+            batch = self.pairs(split, horizons or self.horizons)[horizon]
             self.tell(f"{name}, {split}, h = {horizon}")
             answers: list[np.ndarray] = []
 
@@ -250,7 +259,7 @@ class Experiment:
 
         found = {}
         for name, signal in {STEP: doubling, **(signals or {})}.items():
-            what = ("cell", variant, seed, split, horizon, horizons or self.ladder, name)
+            what = ("cell", variant, seed, split, horizon, horizons or self.horizons, name)
             found[name] = self.remember(what, partial(make, name, signal))
         scores = {name: np.array(each["scores"]) for name, each in found.items()}
         return Cell(np.array(found[STEP]["rmse"]), scores, tuple(found[STEP]["relative"]))
@@ -264,7 +273,7 @@ class Experiment:
 
     def calibration(self, seed: int = 0) -> Calibration:
         """Thresholds from validation data, never from what is judged."""
-        return Calibration({float(h): np.sort(self.cell("val", h, seed=seed).scores[STEP]) for h in self.ladder})
+        return Calibration({float(h): np.sort(self.cell("val", h, seed=seed).scores[STEP]) for h in self.horizons})
 
     def hybrid(self, seed: int = 0) -> HybridModel:
         """The model as it is deployed: with its thresholds and the solver that it defers to."""
@@ -274,7 +283,7 @@ class Experiment:
         """What the deployed model answers in mode 2 to the pairs of a cell."""
 
         def make() -> dict[str, Any]:
-            model, batch = self.hybrid(), self.pairs(split, self.ladder)[horizon]
+            model, batch = self.hybrid(), self.pairs(split, self.horizons)[horizon]
             self.tell(f"mode 2, {split}, h = {horizon}, q = {q:g}")
             forecast = model.predict(batch.states.astype(float), horizon, batch.params.astype(float), mode=2, q=q)
             rmse = rmse_of(forecast.state, batch.futures, model.surrogate.std.numpy())
@@ -291,7 +300,7 @@ def rmse_of(answers: np.ndarray, truth: np.ndarray, deviations: np.ndarray) -> n
 
 
 def worst(values: np.ndarray) -> np.ndarray:
-    """What is no number counts as the worst."""
+    """The values, with infinity in place of what is no number, so that it counts as the worst."""
     return np.where(np.isnan(values), np.inf, values)
 
 

@@ -53,7 +53,7 @@ def draw_entry(entry: Entry, rows: Sequence[Row], path: Path) -> None:
 
 
 def name_of(look: Figure, row: Row) -> str:
-    """Of the line that a row is on: its quantity where there are several, else its signal."""
+    """The name of the line that a row is on: its quantity where there are several, else its signal."""
     return row.quantity if len(look.quantities) > 1 else row.signal
 
 
@@ -74,7 +74,7 @@ def draw_lines(ax: Axes, entry: Entry, look: Figure, rows: Sequence[Row], many: 
 
 
 def finish_panel(ax: Axes, look: Figure, title: str) -> None:
-    """Scales, names, and the level that means nothing."""
+    """Set the scales and names of a panel, and draw the level that means nothing."""
     if look.level is not None:
         ax.axhline(look.level, color=MUTED, linewidth=0.7, linestyle=(0, (4, 3)))
     if look.log_x:
@@ -90,7 +90,7 @@ def finish_panel(ax: Axes, look: Figure, title: str) -> None:
 
 
 def legend_for(colours: Mapping[str, str]) -> tuple[list[Line2D], list[str]]:
-    """Of all lines of a figure, also of those that the last panel does not have."""
+    """Handles and names of all lines of a figure for its legend, also of those that the last panel does not have."""
     return [Line2D([], [], color=colour, marker="o", markersize=3) for colour in colours.values()], list(colours)
 
 

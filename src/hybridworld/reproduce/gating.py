@@ -44,7 +44,7 @@ def cuts(experiment: Experiment) -> list[Row]:
     """Mode 2 at q = 0.75 over horizons and splits, beside the paper's protocol, blind deferral and the oracle."""
     rows = []
     for split in paper.SPLITS:
-        for h in experiment.ladder:
+        for h in experiment.horizons:
             cell, place = experiment.cell(split, h), (experiment.system, split, h)
             rows.append(Row("auroc", STEP, *place, auroc_of(cell.scores[STEP], cell)))
             rows.append(Row("rmse", MODE_1, *place, mean_interval(cell.rmse)))
@@ -70,12 +70,12 @@ def cuts_at(experiment: Experiment, split: str, horizon: int, q: float, place: f
 
 
 def deferral_of(gated: Gated) -> Interval:
-    """The share that went to the solver."""
+    """The share of answers that went to the solver, with its interval."""
     return share_interval(gated.deferred)
 
 
 def mode2(experiment: Experiment) -> list[Row]:
-    """The same on test data at the longest horizon, with the speed that is left."""
+    """The cuts on test data at the longest horizon, with the speed that is left."""
     rows = [row for row in cuts(experiment) if row.split == "test" and row.x == LONGEST]
     price, deferral = price_of(experiment, LONGEST), deferral_of(experiment.gated("test", LONGEST, paper.Q))
     rows += [
@@ -150,7 +150,7 @@ def over(price: Prices, one: str, other: str) -> Interval:
 
 
 def inverse(found: Interval) -> Interval:
-    """1 / value."""
+    """The interval of 1 / value."""
     return Interval(*(1 / end if end else float("inf") for end in (found.value, found.high, found.low)))
 
 
@@ -163,7 +163,7 @@ def price_of(experiment: Experiment, horizon: int) -> Prices:
 def prices(experiment: Experiment, horizon: int) -> Prices:
     """One state at a time, the same states at each horizon: medians of calls that take turns, after a warm-up."""
     env, model = experiment.environment, experiment.hybrid()
-    batch, grid = experiment.pairs("test", experiment.ladder)[LONGEST], bool(env.spec.grid)
+    batch, grid = experiment.pairs("test", experiment.horizons)[LONGEST], bool(env.spec.grid)
     starts = Starts(batch.states[: MOST[grid]].astype(float), batch.params[: MOST[grid]].astype(float))
 
     def gated(states: np.ndarray, horizon: int, params: np.ndarray) -> tuple[np.ndarray, None]:

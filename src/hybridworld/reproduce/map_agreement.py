@@ -1,4 +1,4 @@
-"""The visual proofs: error map beside true error, and how well they agree over cells."""
+"""The error map beside the true error: how well they agree over cells, and the pictures of both."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hybridworld.bench.intervals import Interval, mean_interval
 from hybridworld.data.pairs import Batch
-from hybridworld.figures.forecasts import Proof
+from hybridworld.figures.forecasts import ForecastRow
 from hybridworld.reproduce.experiment import Experiment
 from hybridworld.reproduce.intervals import bare, correlation_of
 from hybridworld.reproduce.rows import Quantity, Row
@@ -21,16 +21,16 @@ from hybridworld.trust.step_doubling import StepDoubling
 SHOWN = 16  # fields of which the agreement is measured
 BALLS = 6
 SWEPT: dict[bool, tuple[int, ...]] = {True: (2, 8, 32, 64), False: (8, 16, 32, 64)}  # on a grid, and for state vectors
-PROVEN: dict[bool, tuple[int, ...]] = {True: (64,), False: (32,)}
+PICTURED: dict[bool, tuple[int, ...]] = {True: (64,), False: (32,)}
 
 
 def visual_proof(experiment: Experiment) -> list[Row]:
-    """Agreement at the paper's horizon."""
-    return agreement(experiment, PROVEN[bool(experiment.environment.spec.grid)])
+    """The agreement of map and error at the paper's horizon."""
+    return agreement(experiment, PICTURED[bool(experiment.environment.spec.grid)])
 
 
 def horizon_sweep(experiment: Experiment) -> list[Row]:
-    """Agreement at four horizons."""
+    """The agreement of map and error at four horizons."""
     return agreement(experiment, SWEPT[bool(experiment.environment.spec.grid)])
 
 
@@ -44,7 +44,7 @@ def agreement(experiment: Experiment, horizons: tuple[int, ...]) -> list[Row]:
 
 
 def correlations(experiment: Experiment, horizon: int) -> list[tuple[Quantity, str, Interval]]:
-    """Of the true error with the error map; on a grid also with the steepness of the prediction: what an edge detector sees."""
+    """Rank correlations of the true error with the error map, and on a grid with the steepness of the prediction."""
     grid = bool(experiment.environment.spec.grid)
     maps = maps_of(experiment, horizon, SHOWN if grid else experiment.setting.pairs)
     if not grid:
@@ -78,7 +78,7 @@ def steepness(fields: np.ndarray) -> np.ndarray:
 
 def maps_of(experiment: Experiment, horizon: int, count: int) -> dict[str, np.ndarray]:
     """States, predictions, truth, error maps and true errors of the first test pairs."""
-    batch = experiment.pairs("test", experiment.ladder)[horizon]
+    batch = experiment.pairs("test", experiment.horizons)[horizon]
     some = Batch(batch.states[:count], batch.horizons[:count], batch.params[:count], batch.futures[:count])
     surrogate, found = experiment.surrogate(), list[list[np.ndarray]]()
 
@@ -91,11 +91,11 @@ def maps_of(experiment: Experiment, horizon: int, count: int) -> dict[str, np.nd
     return {name: np.concatenate(parts) for name, parts in zip(names, zip(*found, strict=True), strict=True)}
 
 
-def proofs_of(experiment: Experiment, horizons: tuple[int, ...]) -> list[Proof]:
+def forecast_rows(experiment: Experiment, horizons: tuple[int, ...]) -> list[ForecastRow]:
     """One row per horizon: a field, or six state vectors."""
     rows, count = (0, 1) if experiment.environment.spec.grid else (slice(BALLS), BALLS)
     found = []
     for h in horizons:
         maps = maps_of(experiment, h, count)
-        found.append(Proof(f"h = {h}", **{name: values[rows] for name, values in maps.items()}))
+        found.append(ForecastRow(f"h = {h}", **{name: values[rows] for name, values in maps.items()}))
     return found

@@ -39,7 +39,7 @@ def auroc(experiment: Experiment) -> list[Row]:
     """Step-doubling over horizons and splits: at the worst quarter as in the paper, at a fixed tolerance, and by AURC."""
     rows = []
     for split in paper.SPLITS:
-        for h in experiment.ladder:
+        for h in experiment.horizons:
             cell = experiment.cell(split, h)
             own, place = cell.scores[STEP], (experiment.system, split, h)
             rows.append(Row("auroc", STEP, *place, auroc_of(own, cell)))
@@ -53,7 +53,7 @@ def auroc(experiment: Experiment) -> list[Row]:
 
 def baselines(experiment: Experiment) -> list[Row]:
     """Every rival on test data at long horizons, and our own label-free signals beside them; nan: it does not apply here."""
-    horizons, makers = [h for h in experiment.ladder if h >= 16], makers_of(experiment)
+    horizons, makers = [h for h in experiment.horizons if h >= 16], makers_of(experiment)
     beside = BESIDE if experiment.environment.spec.grid else (*BESIDE, *OF_VECTORS)
     names = [STEP, *RIVALS, *(name for name in beside if name in makers)]
     rows = compared(experiment, names, horizons)
@@ -71,15 +71,15 @@ def baselines(experiment: Experiment) -> list[Row]:
 
 def energy_momentum(experiment: Experiment) -> list[Row]:
     """What the dynamics conserve, against step-doubling."""
-    return compared(experiment, [STEP, "energy residual", "momentum residual"], experiment.ladder)
+    return compared(experiment, [STEP, "energy residual", "momentum residual"], experiment.horizons)
 
 
 def richardson(experiment: Experiment) -> list[Row]:
     """The solver against itself, with what it costs per answer."""
     classical = "Richardson, fixed-order"
-    rows = compared(experiment, [STEP, classical, "Richardson, geometric-mean"], experiment.ladder)
+    rows = compared(experiment, [STEP, classical, "Richardson, geometric-mean"], experiment.horizons)
     makers = makers_of(experiment)
-    for h in experiment.ladder:
+    for h in experiment.horizons:
         cell = experiment.cell("test", h, {classical: makers[classical]})
         lead = mean_auroc_lead([cell.scores[STEP]], [cell.scores[classical]], [cell.rmse])
         rows.append(Row("lead", classical, experiment.system, "test", h, lead))
@@ -91,11 +91,11 @@ def richardson(experiment: Experiment) -> list[Row]:
 
 def cost_of(experiment: Experiment, make: Callable[[], TrustSignal], horizon: int) -> list[float]:
     """Milliseconds of a few answers to test pairs, one at a time."""
-    return milliseconds(make(), experiment.pairs("test", experiment.ladder)[horizon])
+    return milliseconds(make(), experiment.pairs("test", experiment.horizons)[horizon])
 
 
 def milliseconds(signal: TrustSignal, batch: Batch, most: int = 6) -> list[float]:
-    """Of each of a few answers, after a warm-up."""
+    """Milliseconds of each of a few answers, after a warm-up."""
     taken = []
     for row in (0, *range(min(most, len(batch.states)))):
         some = slice(row, row + 1)
@@ -111,7 +111,7 @@ def cross_seed(experiment: Experiment) -> list[Row]:
     """The AUROC of each seed, with their mean and deviation."""
     rows = []
     for split in paper.SPLITS:
-        for h in experiment.ladder:
+        for h in experiment.horizons:
             cells, place = [experiment.cell(split, h, seed=seed) for seed in experiment.seeds], (experiment.system, split, h)
             found = [auroc_of(cell.scores[STEP], cell) for cell in cells]
             values = [each.value for each in found]
@@ -146,7 +146,7 @@ def errors_of_chain(experiment: Experiment, split: str, horizon: int, horizons: 
 
 
 def compared(experiment: Experiment, names: Sequence[str], horizons: Sequence[int]) -> list[Row]:
-    """On test data: the AUROC of those signals that apply, and the leads over them, mean over the horizons."""
+    """Rows on test data: the AUROC of those signals that apply, and the leads over them, mean over the horizons."""
     makers = {name: make for name, make in makers_of(experiment).items() if name in names}
     cells = [experiment.cell("test", h, makers) for h in horizons]
     present = [name for name in names if name in makers]
@@ -180,6 +180,6 @@ def makers_of(experiment: Experiment) -> dict[str, Callable[[], TrustSignal]]:
     return signals_for(
         Ingredients(
             surrogate, experiment.environment, others if len(experiment.seeds) > 1 else None, head_pairs,
-            lambda: experiment.pairs("val", experiment.ladder), experiment.setting.head_steps,
+            lambda: experiment.pairs("val", experiment.horizons), experiment.setting.head_steps,
         )
     )  # fmt: skip

@@ -31,7 +31,7 @@ def table_of(entry: Entry, rows: Sequence[Row]) -> list[list[str]]:
 
 
 def heading(symbol: str, place: float) -> str:
-    """For example `h = 8`; there is no horizon and no epoch 0, so that is where the whole stands."""
+    """The heading of a column, for example `h = 8`; 0 is no horizon and no epoch, and stands for the whole."""
     return "overall" if place == 0 and symbol in ("h", "epoch") else f"{symbol} = {place:g}"
 
 
@@ -43,7 +43,7 @@ def in_cell(found: Interval) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """The first row is the header."""
+    """The rows as a Markdown table, of which the first is the header."""
     return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
 
 
@@ -85,7 +85,7 @@ def claims_page(verdicts: Sequence[Verdict], how: Sequence[str]) -> str:
 
 
 def marked(verdict: Verdict) -> str:
-    """In bold what is not as the paper says."""
+    """The status of a claim as Markdown, in bold where it is not as the paper says."""
     return f"**{verdict.status}**" if verdict.status == "not confirmed" else verdict.status
 
 

@@ -19,12 +19,12 @@ STEP = StepDoubling.name
 LONGEST = max(paper.HORIZONS)
 RIVALS = tuple(name for name in paper.BASELINES if name != STEP)
 UNTRAINED = ("random augmentation", "gradient magnitude")
-"""Those of the paper's rivals that are fitted to nothing."""
+"""The rivals of the paper that are fitted to nothing."""
 TWIN: Quantity = "speed-up over the NumPy twin"
 COMPILED: Quantity = "speed-up over the compiled solver"
 MATCHED, FROZEN, RANDOM, ORACLE, ORACLE_AT_Q = "matched q", "frozen threshold", "random", "oracle", "oracle at q"
 MODE_1, MODE_2 = "mode 1", "mode 2"
-SINGLE, LADDER_NET = "single horizon", "ladder"
+SINGLE, ALL_HORIZONS = "single horizon", "all horizons"
 MAP, STEEPNESS = "error map", "steepness"
 FAILED = "error map of failed chains"
 SWEPT = (2, 8, 32, 64)
@@ -34,7 +34,7 @@ NEAR, CHANCE = 0.10, 0.55
 """A cut within 10 points of blind deferral is near it; an AUROC below 0.55 is at chance."""
 
 Rule = Callable[[Sequence[Row]], list[Part]]
-Judged = tuple[Status, str]
+Finding = tuple[Status, str]
 
 
 def by_system(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -45,9 +45,9 @@ def by_system(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def simply(judge: Callable[[Sequence[Row]], Judged]) -> Rule:
+def simply(find: Callable[[Sequence[Row]], Finding]) -> Rule:
     """A rule with one part."""
-    return lambda rows: [part("", partial(judge, rows))]
+    return lambda rows: [part("", partial(find, rows))]
 
 
 def aurocs(
@@ -61,7 +61,7 @@ def aurocs(
 
 
 @simply
-def trains(rows: Sequence[Row]) -> Judged:
+def trains(rows: Sequence[Row]) -> Finding:
     runs = [row.value for row in chosen(rows, "mse", "main")]
     if not runs:
         raise Missing("no validation MSE was measured")
@@ -70,11 +70,11 @@ def trains(rows: Sequence[Row]) -> Judged:
 
 
 def collapses(rows: Sequence[Row]) -> list[Part]:
-    def falls() -> Judged:
+    def falls() -> Finding:
         found = one(rows, "fall of the loss", "self-consistency", "val", 0)
         return lies(found, low=1e5), f"the loss falls {in_words(found, '.2g')}-fold"
 
-    def stays() -> Judged:
+    def stays() -> Finding:
         found = one(rows, "mse over no change", "self-consistency", "val", 0)
         return lies(found, low=0.8), f"the MSE ends at {in_words(found)} of no change"
 
@@ -84,36 +84,36 @@ def collapses(rows: Sequence[Row]) -> list[Part]:
 def single_worse(rows: Sequence[Row]) -> list[Part]:
     published = paper.SINGLE_HORIZON[rows[0].system].ratio
 
-    def judged(bound: float) -> Judged:
+    def finding(bound: float) -> Finding:
         found = one(rows, "mse ratio", SINGLE, "val", LONGEST)
         return lies(found, low=bound), f"{in_words(found)} times (paper {published:g})"
 
     return [
-        part("worse", partial(judged, 1.0)),
-        part("by half of the paper's factor or more", partial(judged, (1 + published) / 2)),
+        part("worse", partial(finding, 1.0)),
+        part("by half of the paper's factor or more", partial(finding, (1 + published) / 2)),
     ]
 
 
 @simply
-def single_probe(rows: Sequence[Row]) -> Judged:
-    found, own = (one(rows, "auroc", name, "val", LONGEST) for name in (SINGLE, LADDER_NET))
-    return lies(found, high=CHANCE), f"AUROC {in_words(found)}, trained on the ladder {in_words(own)}"
+def single_horizon_map(rows: Sequence[Row]) -> Finding:
+    found, own = (one(rows, "auroc", name, "val", LONGEST) for name in (SINGLE, ALL_HORIZONS))
+    return lies(found, high=CHANCE), f"AUROC {in_words(found)}, trained at all horizons {in_words(own)}"
 
 
 @simply
-def dagger_alone(rows: Sequence[Row]) -> Judged:
+def dagger_alone(rows: Sequence[Row]) -> Finding:
     found = one(rows, "mse ratio", "DAgger", "val", 1.0)
     return lies(found, low=paper.DAGGER.alone.low), f"{in_words(found)} times (paper 3 to 9)"
 
 
 def sweet_spot(rows: Sequence[Row]) -> list[Part]:
-    def level() -> Judged:
+    def level() -> Finding:
         found = need(rows, "mse ratio", "DAgger", ("val",), (0.0, 1.0))
         text = " and ".join(f"{in_words(each)} at weight {weight}" for each, weight in zip(found, (0, 1), strict=True))
         better = any(lies(widened(each, len(found)), high=1.0) == "confirmed" for each in found)
         return "not confirmed" if better else counted(found, low=1 / 1.05), f"MSE over that at 0.1: {text}"
 
-    def without() -> Judged:
+    def without() -> Finding:
         found = one(rows, "mse ratio", "DAgger", "val", 0.0)
         return lies(found, low=1 + paper.DAGGER.without["oregonator"] / 2), f"{in_words(found)} times"
 
@@ -132,33 +132,33 @@ def paper_cells(system: str) -> list[float]:
 def cells_above(bound: float) -> Rule:
     """As many cells above the bound as the paper's table has."""
 
-    def judged(rows: Sequence[Row]) -> Judged:
+    def finding(rows: Sequence[Row]) -> Finding:
         cells, least = aurocs(rows), sum(value >= bound for value in paper_cells(rows[0].system))
         above, sure = sum(each.value > bound for each in cells), sum(each.low > bound for each in cells)
         text = f"{above} of {len(cells)} cells are above {bound:g}, {sure} with their whole interval (paper {least})"
         return counted(cells, low=bound, least=least), text
 
-    return simply(judged)
+    return simply(finding)
 
 
 @simply
-def median_auroc(rows: Sequence[Row]) -> Judged:
+def median_auroc(rows: Sequence[Row]) -> Finding:
     found, theirs = median_of(aurocs(rows)), float(np.median(paper_cells(rows[0].system)))
     return lies(found, low=theirs - ROUNDING), f"{in_words(found)} (paper {theirs:.2f} over the same cells)"
 
 
 @simply
-def ceiling(rows: Sequence[Row]) -> Judged:
+def ceiling(rows: Sequence[Row]) -> Finding:
     cells, theirs = aurocs(rows), paper.AUROC_TEXT.oregonator
     return counted(cells, theirs.low - ROUNDING, theirs.high + ROUNDING), f"ours are {span(cells)}"
 
 
 def rises_under_shift(rows: Sequence[Row]) -> list[Part]:
-    def rises() -> Judged:
+    def rises() -> Finding:
         test, far = (mean_of(aurocs(rows, (split,))) for split in ("test", "ood-far"))
         return lies(difference(far, test), low=0.0), f"the mean is {in_words(test)} on test, {in_words(far)} on ood-far"
 
-    def high() -> Judged:
+    def high() -> Finding:
         found = mean_of(aurocs(rows, ("ood-far",)))
         return lies(found, low=0.9), f"the mean is {in_words(found)} on ood-far"
 
@@ -166,11 +166,11 @@ def rises_under_shift(rows: Sequence[Row]) -> list[Part]:
 
 
 def ball_failure(rows: Sequence[Row]) -> list[Part]:
-    def fails() -> Judged:
+    def fails() -> Finding:
         found = one(rows, "auroc", STEP, "ood-far", 16)
         return lies(found, high=0.5), f"ours is {in_words(found)}"
 
-    def alone() -> Judged:
+    def alone() -> Finding:
         cells = {(split, h): one(rows, "auroc", STEP, split, h) for split in paper.SPLITS for h in paper.HORIZONS}
         others = [found for cell, found in cells.items() if cell != ("ood-far", 16)]
         return counted(others, low=0.5), f"the others are {span(others)}"
@@ -179,31 +179,31 @@ def ball_failure(rows: Sequence[Row]) -> list[Part]:
 
 
 def failure_of_seeds(rows: Sequence[Row]) -> list[Part]:
-    def judged(horizon: int) -> Judged:
+    def finding(horizon: int) -> Finding:
         found = [row.interval for row in chosen(rows, "auroc", split="ood-far") if row.x == horizon and row.signal != STEP]
         if len(found) < len(paper.CROSS_SEED_TEXT.seeds):
             raise Missing(f"{len(found)} of {len(paper.CROSS_SEED_TEXT.seeds)} seeds were measured")
         return counted(found, high=0.5), f"the seeds have {span(found)}"
 
-    return [part(f"h = {h}", partial(judged, h)) for h in paper.CROSS_SEED_TEXT.failure_horizons]
+    return [part(f"h = {h}", partial(finding, h)) for h in paper.CROSS_SEED_TEXT.failure_horizons]
 
 
 def seed_spread(rows: Sequence[Row]) -> list[Part]:
     def cells() -> list[Interval]:
         return need(rows, "deviation of the auroc", STEP, paper.SPLITS, paper.HORIZONS)
 
-    def median() -> Judged:
+    def median() -> Finding:
         found = median_of(cells())
         return lies(found, high=paper.CROSS_SEED_TEXT.median_sd + ROUNDING), f"median {in_words(found, '.3f')}"
 
-    def largest() -> Judged:
+    def largest() -> Finding:
         return counted(cells(), high=paper.CROSS_SEED_TEXT.largest_sd + ROUNDING), f"they are {span(cells(), '.3f')}"
 
     return [part("the median is 0.02", median), part("none is above 0.05", largest)]
 
 
 def beyond(rows: Sequence[Row]) -> list[Part]:
-    def judged(horizons: Sequence[int], published: paper.Range) -> Judged:
+    def finding(horizons: Sequence[int], published: paper.Range) -> Finding:
         cells = aurocs(rows, horizons=horizons)
         return counted(
             cells, low=published.low - ROUNDING
@@ -212,7 +212,7 @@ def beyond(rows: Sequence[Row]) -> list[Part]:
     parts, last = [], LONGEST
     for end, published in paper.BEYOND[rows[0].system].items():
         horizons = [h for h in BEYOND[rows[0].system] if last < h <= end]
-        parts.append(part(f"h = {', '.join(map(str, horizons))}", partial(judged, horizons, published)))
+        parts.append(part(f"h = {', '.join(map(str, horizons))}", partial(finding, horizons, published)))
         last = end
     return parts
 
@@ -234,7 +234,7 @@ def mean_lead(rows: Sequence[Row], quantity: Quantity, rival: str) -> Interval:
     return sum_of(found, [1 / len(found)] * len(found))
 
 
-def leads_of(rows: Sequence[Row], quantity: Quantity, rivals: Sequence[str]) -> Judged:
+def leads_of(rows: Sequence[Row], quantity: Quantity, rivals: Sequence[str]) -> Finding:
     """Is the lead over each of the rivals positive?"""
     applicable = [rival for rival in rivals if any(system in paper.BASELINES[rival] for system in by_system(rows))]
     found = {rival: mean_lead(rows, quantity, rival) for rival in applicable}
@@ -243,17 +243,17 @@ def leads_of(rows: Sequence[Row], quantity: Quantity, rivals: Sequence[str]) -> 
 
 
 @simply
-def best_mean(rows: Sequence[Row]) -> Judged:
+def best_mean(rows: Sequence[Row]) -> Finding:
     return leads_of(rows, "lead", RIVALS)
 
 
 @simply
-def runner_up(rows: Sequence[Row]) -> Judged:
+def runner_up(rows: Sequence[Row]) -> Finding:
     return leads_of(rows, "lead of the ensemble", [rival for rival in RIVALS if rival != "ensemble"])
 
 
 @simply
-def only_universal(rows: Sequence[Row]) -> Judged:
+def only_universal(rows: Sequence[Row]) -> Finding:
     looked = {name: {row.system: row.value for row in chosen(rows, "auroc", name)} for name in (STEP, *UNTRAINED)}
     systems = set(by_system(rows))
     if any(set(found) != systems for found in looked.values()):
@@ -264,29 +264,29 @@ def only_universal(rows: Sequence[Row]) -> Judged:
 
 
 @simply
-def inverted(rows: Sequence[Row]) -> Judged:
+def inverted(rows: Sequence[Row]) -> Finding:
     cells = need(rows, "auroc", "random augmentation", ("test",), (16, 32, 64))
     return counted(cells, high=0.4), f"ours is {span(cells)}"
 
 
 @simply
-def energy_below(rows: Sequence[Row]) -> Judged:
+def energy_below(rows: Sequence[Row]) -> Finding:
     found = one(rows, "lead", "energy residual", "test", 0)
     return lies(found, low=0.0), f"step-doubling leads by {in_words(found, '+.2f')} in the mean"
 
 
 @simply
-def momentum_chance(rows: Sequence[Row]) -> Judged:
+def momentum_chance(rows: Sequence[Row]) -> Finding:
     cells = need(rows, "auroc", "momentum residual", ("test",), paper.HORIZONS)
     return lies(mean_of(cells), 0.43, 0.57), f"our mean is {in_words(mean_of(cells))}, cells {span(cells)}"
 
 
 def richardson_auroc(rows: Sequence[Row]) -> list[Part]:
-    def short() -> Judged:
+    def short() -> Finding:
         found = one(rows, "lead", "Richardson, fixed-order", "test", 2)
         return lies(found, -0.1, 0.1), f"step-doubling leads by {in_words(found, '+.2f')}"
 
-    def late(name: str, low: float, high: float) -> Judged:
+    def late(name: str, low: float, high: float) -> Finding:
         cells = need(rows, "auroc", name, ("test",), paper.HORIZONS[1:])
         return counted(cells, low, high), f"{name}: {span(cells)}"
 
@@ -298,7 +298,7 @@ def richardson_auroc(rows: Sequence[Row]) -> list[Part]:
 
 
 @simply
-def richardson_cost(rows: Sequence[Row]) -> Judged:
+def richardson_cost(rows: Sequence[Row]) -> Finding:
     classical, own = (one(rows, "milliseconds", name, "test", LONGEST) for name in ("Richardson, fixed-order", STEP))
     text = f"at h = 64 {classical.value:.3g} ms against {own.value:.3g} ms per answer, on one CPU, with a compiled solver"
     return lies(ratio(classical, own), low=1.0), text
@@ -308,7 +308,7 @@ def richardson_cost(rows: Sequence[Row]) -> Judged:
 
 
 @simply
-def aligned(rows: Sequence[Row]) -> Judged:
+def aligned(rows: Sequence[Row]) -> Finding:
     found = chosen(rows, "rank correlation", MAP)
     if not found:
         raise Missing("no error map was measured")
@@ -316,7 +316,7 @@ def aligned(rows: Sequence[Row]) -> Judged:
 
 
 @simply
-def selective(rows: Sequence[Row]) -> Judged:
+def selective(rows: Sequence[Row]) -> Finding:
     cells = need(rows, "rank correlation lead", STEEPNESS, ("test",), SWEPT)
     return counted(cells, low=0.0), f"the map's rank correlation less that of the steepness is {span(cells, '+.2f')}"
 
@@ -332,7 +332,7 @@ def speeds(rows: Sequence[Row], who: str) -> tuple[Interval, str]:
 
 
 @simply
-def speed_like(rows: Sequence[Row]) -> Judged:
+def speed_like(rows: Sequence[Row]) -> Finding:
     published = paper.SPEEDUP[rows[0].system].cpu
     assert published is not None
     found, text = speeds(rows, MODE_1)
@@ -340,7 +340,7 @@ def speed_like(rows: Sequence[Row]) -> Judged:
 
 
 def no_gain(rows: Sequence[Row]) -> list[Part]:
-    def single() -> Judged:
+    def single() -> Finding:
         found, text = speeds(rows, MODE_1)
         return lies(found, high=1.0), text
 
@@ -348,15 +348,15 @@ def no_gain(rows: Sequence[Row]) -> list[Part]:
 
 
 def flat_cost(rows: Sequence[Row]) -> list[Part]:
-    first, last = min(paper.LADDER), max(paper.LADDER)
+    first, last = min(paper.TRAINED), max(paper.TRAINED)
 
     def growth(who: str) -> Interval:
         return ratio(*(one(rows, "milliseconds", who, "test", h) for h in (last, first)))
 
-    def flat() -> Judged:
+    def flat() -> Finding:
         return lies(growth(MODE_1), high=2.0), f"mode 1 takes {in_words(growth(MODE_1), '.2g')} times as long"
 
-    def proportional() -> Judged:
+    def proportional() -> Finding:
         twin, compiled = growth("NumPy twin"), growth("compiled solver")
         text = f"the NumPy twin takes {in_words(twin, '.2g')}, the compiled solver {in_words(compiled, '.2g')} times as long"
         return lies(twin, low=last / first / 2), text
@@ -365,7 +365,7 @@ def flat_cost(rows: Sequence[Row]) -> list[Part]:
 
 
 @simply
-def mode2_speed(rows: Sequence[Row]) -> Judged:
+def mode2_speed(rows: Sequence[Row]) -> Finding:
     found, text = speeds(rows, MODE_2)
     return lies(found, low=2.0), text
 
@@ -374,7 +374,7 @@ def mode2_speed(rows: Sequence[Row]) -> Judged:
 
 
 @simply
-def mode2_cut(rows: Sequence[Row]) -> Judged:
+def mode2_cut(rows: Sequence[Row]) -> Finding:
     matched, frozen, oracle = (one(rows, "cut", name, "test", LONGEST) for name in (MATCHED, FROZEN, ORACLE_AT_Q))
     text = f"{in_words(matched, '.0%')} by the paper's protocol (oracle {oracle.value:.0%})"
     text += f", {in_words(frozen, '.0%')} as deployed"
@@ -384,18 +384,18 @@ def mode2_cut(rows: Sequence[Row]) -> Judged:
 def above_random(places: Sequence[float], floor: Callable[[float], float]) -> Rule:
     """In every cell the cut by the paper's protocol exceeds that of blind deferral; `places` are the x of the cells."""
 
-    def judged(rows: Sequence[Row]) -> Judged:
+    def finding(rows: Sequence[Row]) -> Finding:
         cells = need(rows, "cut", MATCHED, paper.SPLITS, places)
         floors = [floor(x) for _ in paper.SPLITS for x in places]
         gaps = [sum_of([cell, Interval(-at, -at, -at)]) for cell, at in zip(cells, floors, strict=True)]
         sure = sum(gap.low > 0 for gap in gaps)
         return counted(gaps, low=0.0), f"{sure} of {len(gaps)} cells exceed it with their whole interval; gaps {span(gaps)}"
 
-    return simply(judged)
+    return simply(finding)
 
 
 @simply
-def median_gaps(rows: Sequence[Row]) -> Judged:
+def median_gaps(rows: Sequence[Row]) -> Finding:
     cut = median_of(need(rows, "cut", MATCHED, paper.SPLITS, paper.HORIZONS))
     published = paper.CUT_TEXT.median_gap[rows[0].system]
     text = f"{100 * (cut.value - paper.CUT_TEXT.floor):.0f} points (paper {100 * published:.0f})"
@@ -403,7 +403,7 @@ def median_gaps(rows: Sequence[Row]) -> Judged:
 
 
 @simply
-def largest_cut(rows: Sequence[Row]) -> Judged:
+def largest_cut(rows: Sequence[Row]) -> Finding:
     cells = {
         (system, split, h): one(own, "cut", MATCHED, split, h)
         for system, own in by_system(rows).items()
@@ -425,7 +425,7 @@ def follows_auroc(rows: Sequence[Row]) -> list[Part]:
     def cuts(splits: Sequence[str]) -> list[Interval]:
         return need(rows, "cut", MATCHED, splits, paper.HORIZONS)
 
-    def alike() -> Judged:
+    def alike() -> Finding:
         cells = list(zip(cuts(paper.SPLITS), aurocs(rows), strict=True))
         looks = 2 * len(cells)
         both = [(lies(cut, high=far), lies(auroc, high=CHANCE)) for cut, auroc in cells]
@@ -435,11 +435,11 @@ def follows_auroc(rows: Sequence[Row]) -> list[Part]:
         status: Status = "not confirmed" if apart else "confirmed" if same == len(cells) else "cannot tell"
         return status, f"cut and AUROC agree in {same} of {len(cells)} cells, and contradict each other in {apart}"
 
-    def elsewhere() -> Judged:
+    def elsewhere() -> Finding:
         found = cuts(("test",) if rows[0].system == "ball3d" else paper.SPLITS)
         return counted(found, low=far), f"cuts of {span(found, '.0%')}"
 
-    def under_shift() -> Judged:
+    def under_shift() -> Finding:
         found = cuts(paper.SPLITS[1:])
         near = sum(lies(widened(each, len(found)), high=far) == "confirmed" for each in found)
         none = counted(found, low=far) == "confirmed"
@@ -450,19 +450,19 @@ def follows_auroc(rows: Sequence[Row]) -> list[Part]:
 
 
 def q_ranges(rows: Sequence[Row]) -> list[Part]:
-    def judged(q: float) -> Judged:
+    def finding(q: float) -> Finding:
         cells, published = need(rows, "cut", MATCHED, paper.SPLITS, (q,)), paper.Q_SWEEP[q][rows[0].system]
         text = f"{span(cells, '.0%')} (paper {published.low:.0%} to {published.high:.0%})"
         return counted(cells, low=published.low - ROUNDING), text
 
-    return [part(f"q = {q:g}", partial(judged, q)) for q in (0.5, 0.9)]
+    return [part(f"q = {q:g}", partial(finding, q)) for q in (0.5, 0.9)]
 
 
 # Rollouts.
 
 
 @simply
-def bounded(rows: Sequence[Row]) -> Judged:
+def bounded(rows: Sequence[Row]) -> Finding:
     lost = one(rows, "lost", MODE_1, "test", max(paper.ROLLOUT_LENGTHS))
     if lost.value > 0:
         return "not confirmed", f"{lost.value:.0%} of the chains are lost"
@@ -473,11 +473,11 @@ def bounded(rows: Sequence[Row]) -> Judged:
 def bimodal(rows: Sequence[Row]) -> list[Part]:
     last = max(paper.ROLLOUT_LENGTHS)
 
-    def few() -> Judged:
+    def few() -> Finding:
         found = one(rows, "failed", MODE_1, "test", last)
         return lies(found, 0.02, 0.5), f"{in_words(found, '.0%')} of the chains fail"
 
-    def seen() -> Judged:
+    def seen() -> Finding:
         found = one(rows, "auroc", FAILED, "test", last)
         return lies(found, low=0.5), f"the error map picks them out with an AUROC of {in_words(found)}"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from shutil import copyfile
 
 from hybridworld.data.atomic import make_folder
-from hybridworld.figures.forecasts import draw_proofs
+from hybridworld.figures.forecasts import draw_forecasts
 from hybridworld.reproduce.entries import Entry
 from hybridworld.reproduce.experiment import Experiment, digest
 from hybridworld.reproduce.figures import draw_entry
-from hybridworld.reproduce.map_agreement import PROVEN, SWEPT, proofs_of
+from hybridworld.reproduce.map_agreement import PICTURED, SWEPT, forecast_rows
 from hybridworld.reproduce.report import claims_page, results_page
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.verdicts import Network, Verdict, all_verdicts
@@ -20,7 +20,7 @@ Results = dict[str, list[Row]]
 """Entry -> rows of all systems."""
 Tell = Callable[[int, int, str], None]
 """Jobs that are done, of how many, and what is being done."""
-PICTURES: dict[str, dict[bool, tuple[int, ...]]] = {"visual-proof": PROVEN, "horizon-sweep": SWEPT}
+PICTURES: dict[str, dict[bool, tuple[int, ...]]] = {"visual-proof": PICTURED, "horizon-sweep": SWEPT}
 
 
 def run(entries: Sequence[Entry], experiments: Mapping[str, Experiment], out: Path, tell: Tell) -> list[Verdict]:
@@ -87,7 +87,7 @@ def pictures_of(entry: Entry, rows: Sequence[Row], figures: Path) -> list[str]:
 
 
 def draw_visual(entry: Entry, experiment: Experiment, path: Path) -> None:
-    """The panels of a visual proof, from the cache if they were drawn before."""
+    """Write the picture of an entry that shows error maps, from the cache if it was drawn before."""
     spec, known = (
         experiment.environment.spec,
         experiment.cache / "pictures" / f"{experiment.system}-{digest(experiment.key, entry.id)}.png",
@@ -95,7 +95,7 @@ def draw_visual(entry: Entry, experiment: Experiment, path: Path) -> None:
     if not known.is_file():
         make_folder(known.parent)
         title = f"{spec.title}\n{entry.where} of the paper; scale {experiment.setting.scale}"
-        draw_proofs(spec, proofs_of(experiment, PICTURES[entry.id][bool(spec.grid)]), title, known)
+        draw_forecasts(spec, forecast_rows(experiment, PICTURES[entry.id][bool(spec.grid)]), title, known)
     copyfile(known, path)
 
 

@@ -21,7 +21,7 @@ class Setting:
     wishes: tuple[str, ...]
     seeds: tuple[int, ...]
     pairs: int
-    """Per cell, each from a trajectory of its own."""
+    """Pairs per cell, each from a trajectory of its own."""
     head_steps: int
     """Training steps of the learned error head."""
     why_not: str = ""
@@ -29,7 +29,7 @@ class Setting:
 
 
 def setting(environment: Environment, scale: str) -> Setting:
-    """For any system: state vectors are cheap, so that theirs is the paper's size from `laptop` on."""
+    """The setting of a system at a scale; state vectors are cheap, so theirs is the paper's size from `laptop` on."""
     if scale not in SCALES:
         raise InvalidInput(f"The scale is '{scale}': choose one of {', '.join(SCALES)}.")
     grid, wishes = bool(environment.spec.grid), tuple[str, ...]()

@@ -67,7 +67,7 @@ def obstacle(claim: Claim, system: str, network: Network | None) -> str:
     return ""
 
 
-def judge(claim: Claim, rows: Sequence[Row], networks: Mapping[str, Network]) -> Verdict:
+def verdict_on(claim: Claim, rows: Sequence[Row], networks: Mapping[str, Network]) -> Verdict:
     """The rule on those systems that can judge the claim; the others are parts that are not comparable."""
     if claim.rule is None:
         return Verdict(claim, "not comparable", (Part("", "not comparable", ""),))
@@ -90,7 +90,7 @@ def judge(claim: Claim, rows: Sequence[Row], networks: Mapping[str, Network]) ->
 def all_verdicts(results: Mapping[str, Sequence[Row]], networks: Mapping[str, Network]) -> list[Verdict]:
     """One per claim of the paper, in its order. `results`: entry -> rows, of the entries that were asked for."""
     return [
-        judge(claim, results.get(claim.entry, ()), networks)
+        verdict_on(claim, results.get(claim.entry, ()), networks)
         if claim.entry in results or claim.rule is None
         else Verdict(claim, "not comparable", (Part("", "not comparable", "not part of this run"),))
         for claim in CLAIMS

@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hybridworld.deploy.hybrid import CELLS
 from hybridworld.physics.spec import StateSpec
 from hybridworld.serve.limits import Refusal, asking, late
 from hybridworld.surrogate.parallel import threads_for
+from hybridworld.surrogate.pieces import CELLS
 
 
 @dataclass

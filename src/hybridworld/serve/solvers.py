@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from hybridworld.deploy.hybrid import Solve
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import HybridWorldError, InvalidInput, SolverFailure
-from hybridworld.physics.environment import Environment, Sample
+from hybridworld.physics.environment import Environment, Sample, Solve
 from hybridworld.serve.limits import Budgets, Refusal, Request, asking, late
 from hybridworld.serve.workers import Workers
 

@@ -22,8 +22,8 @@ from hybridworld.surrogate.config import TrainingConfig
 from hybridworld.surrogate.horizons import calibrated_horizons
 from hybridworld.surrogate.objective import Objective
 from hybridworld.surrogate.parallel import team
-from hybridworld.surrogate.train import PROBE_EVERY, Task, begin, pairs_for, update
-from hybridworld.surrogate.validation import scores
+from hybridworld.surrogate.train import MAP_EVERY, Task, begin, pairs_for, update
+from hybridworld.surrogate.validation import validation_errors
 
 AIM = 0.97
 """The share of a budget that is given away: measured costs are rough."""
@@ -37,22 +37,22 @@ FEWEST = 8
 """Fields that are learned from, and that choose an epoch, at least; state vectors are solved 256 at once."""
 FEWEST_CALIBRATING = 10
 """What it takes to promise a coverage of 90 %."""
-PROBED, VALIDATED = 5, 2
+TIMED, VALIDATED = 5, 2
 """Fields whose solving is timed, at most, and whose validation is."""
 REFERENCE_CALLS = 8
 """Trajectories whose price a verdict has at least."""
 FIRST_STEPS = 3
-"""Of a process: they are slower than the others."""
+"""Training steps at the start of a process, which are slower than the others."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds."""
+    """What things cost on this machine, in seconds."""
 
     trajectory: float
-    """Solved with all cores."""
+    """One trajectory, solved with all cores."""
     sample: float
-    """Of training."""
+    """One sample of training."""
     forward: float
     """One pair, validated."""
 
@@ -62,7 +62,7 @@ class Division:
     """What fits into a budget."""
 
     trajectories: int
-    """That are made to be learned from; 0 where they come from elsewhere."""
+    """Trajectories that are made to be learned from; 0 where they come from elsewhere."""
     epochs: int
     validation: int
     calibration: int
@@ -77,7 +77,7 @@ def time_trajectories(environment: Environment, seconds: float) -> tuple[list[Bl
     first = environment.initial("train", 0)
     environment.solve(first.state, 1, first.params)
     began, blocks = time.perf_counter(), []
-    for block in Solved(environment, "train").blocks(PROBED if environment.spec.grid else VECTORS):
+    for block in Solved(environment, "train").blocks(TIMED if environment.spec.grid else VECTORS):
         blocks.append(block)
         if time.perf_counter() - began > seconds:
             break
@@ -100,9 +100,9 @@ def pace(task: Task, seconds: float) -> tuple[float, float]:
                 update(state, model, next(batches), us)
         sample = (time.perf_counter() - began) / ((step - FIRST_STEPS) * training.batch)
         checks = evidence_pairs(task.val, training.horizons, few, training.seed)
-        scores(state.judged, checks)
+        validation_errors(state.kept, checks)
         began = time.perf_counter()
-        scores(state.judged, checks)
+        validation_errors(state.kept, checks)
         return sample, (time.perf_counter() - began) / sum(len(batch.states) for batch in checks.values())
 
 
@@ -152,16 +152,16 @@ def samples_within(budget: float, spent: float, costs: Costs, division: Division
 
 
 def passing_seconds(costs: Costs, training: TrainingConfig) -> float:
-    """Of one trajectory in one epoch: validated at all horizons, and now and then its error map drawn."""
-    passes = 1 + (training.weighting == "guide") + 3 / PROBE_EVERY
+    """Seconds of one trajectory in one epoch: validated at all horizons, and now and then its error map drawn."""
+    passes = 1 + (training.weighting == "guide") + 3 / MAP_EVERY
     return passes * len(training.horizons) * costs.forward
 
 
 def calibrating_seconds(costs: Costs, training: TrainingConfig) -> float:
-    """Of one trajectory that calibrates: solved, and its error map drawn at each horizon."""
+    """Seconds of one trajectory that calibrates: solved, and its error map drawn at each horizon."""
     return costs.trajectory + 3 * len(calibrated_horizons(training.horizons)) * costs.forward
 
 
 def fitting(count: float, fewest: int, most: int) -> int:
-    """As many as fit, between the two; never more than `most`."""
+    """The whole number of things that fit, at least `fewest`, and never more than `most`."""
     return min(max(int(count), fewest), most)

@@ -1,6 +1,6 @@
 """A trained model in one file: weights, and all that it takes to use and to judge them.
 
-A `.safetensors` file holds numbers and text, no code. Its metadata has the config, the spec of the states, validation scores,
+A `.safetensors` file holds numbers and text, no code. Its metadata has the config, the spec of the states, validation errors,
 provenance, and the sha256 of everything: a file that differs by one bit is refused, not believed.
 """
 
@@ -47,7 +47,7 @@ class Bundle:
     surrogate: Surrogate
     config: Config
     validation: Mapping[str, Any] = field(default_factory=dict)
-    """Scores on validation pairs, by name and horizon."""
+    """Errors on validation pairs, by name and horizon."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Data, seed, versions, hardware."""
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Bundle:
 
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
-    """Write the file in one step."""
+    """Write a model's file in one step."""
     wrapped = bundle.surrogate if isinstance(bundle.surrogate, Wrapped) else None
     if wrapped:
         wrapped.check_savable()

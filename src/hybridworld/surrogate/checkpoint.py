@@ -21,7 +21,8 @@ from hybridworld.surrogate.config import Config
 from hybridworld.surrogate.surrogate import Surrogate
 
 FILE = "checkpoint.pt"
-EVERY = 60.0  # seconds
+EVERY = 60.0
+"""Seconds between two checkpoints."""
 
 Weights = tuple[Tensor, ...] | list[Tensor]
 
@@ -51,7 +52,7 @@ class State:
         self.began_with: float | None = None  # validation error of the model that it goes on from
 
     @property
-    def judged(self) -> Surrogate:
+    def kept(self) -> Surrogate:
         """The model that is validated and kept: the moving average where there is one."""
         return self.average.module if self.average else self.surrogate  # type: ignore[return-value]
 
@@ -62,7 +63,7 @@ class State:
 
     @property
     def mean_loss(self) -> float:
-        """Since the last epoch ended."""
+        """The mean loss since the last epoch ended."""
         return self.loss_sum / max(self.loss_steps, 1)
 
     @property
@@ -71,7 +72,7 @@ class State:
         return self.loss_steps * self.config.training.batch / max(self.step_seconds, 1e-9)
 
     def advance(self, loss: float, seconds: float) -> None:
-        """One step was made."""
+        """Count a step that was made."""
         self.step += 1
         self.loss_sum += loss
         self.loss_steps += 1
@@ -92,7 +93,7 @@ class State:
         self.loss_sum, self.loss_steps, self.step_seconds = 0.0, 0, 0.0
 
     def content(self) -> dict[str, Any]:
-        """All of it, as tensors and plain values."""
+        """The whole state, as tensors and plain values."""
         return {
             "config": self.config.model_dump(mode="json"),
             **self.origin,
@@ -106,7 +107,7 @@ class State:
         }
 
     def restore(self, content: Mapping[str, Any]) -> None:
-        """Inverse of `content`."""
+        """Take over what `content` returned."""
         self.surrogate.load_state_dict(content["surrogate"])
         self.optimiser.load_state_dict(content["optimiser"])
         if self.average:
@@ -137,10 +138,11 @@ def moving_average(decay: float) -> Callable[[Weights, Weights, Tensor | int], N
 
 
 class Checkpoints:
-    """The file `checkpoint.pt` of a folder, written once a minute by a thread of its own."""
+    """The file `checkpoint.pt` of a folder, written by a thread of its own whenever `due(seconds since the last one)`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, due: Callable[[float], bool] | None = None) -> None:
         self._path = folder / FILE
+        self._due = due or (lambda seconds: seconds >= EVERY)
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._writing: Future | None = None
         self._last = time.monotonic()
@@ -182,7 +184,7 @@ class Checkpoints:
     def save_if_due(self, state: State, at_once: bool) -> None:
         """Copy the state now, and let the thread write it."""
         busy = self._writing is not None and not self._writing.done()
-        if not at_once and (busy or time.monotonic() - self._last < EVERY):
+        if not at_once and (busy or not self._due(time.monotonic() - self._last)):
             return
         self.wait()
         self._last = time.monotonic()
@@ -191,7 +193,7 @@ class Checkpoints:
             self.wait()
 
     def wait(self) -> None:
-        """Until the file is on disk; an error of the thread is raised here."""
+        """Wait until the file is on disk; an error of the thread is raised here."""
         if self._writing is not None:
             self._writing.result()
             self._writing = None

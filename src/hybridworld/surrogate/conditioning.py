@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 WAVES = 64
 SLOWEST, FASTEST = 1 / 16, 2.0
-"""Radians per doubling of the horizon. The fastest wave is well sampled by a ladder of doublings, so that what was learned on
-the ladder carries over to the horizons between its rungs."""
+"""Radians per doubling of the horizon. The fastest wave is well sampled by horizons that double, so that what was learned at
+these carries over to the horizons between them."""
 
 
 class Conditioning(nn.Module):

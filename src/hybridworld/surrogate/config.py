@@ -20,7 +20,7 @@ RELATIVE = "relative to guide"
 
 
 class Section(BaseModel):
-    """Frozen, and strict about names."""
+    """Settings that cannot change, and whose names must be known."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -29,7 +29,7 @@ class SurrogateConfig(Section):
     """The network."""
 
     backbone: str = Field(description="unet, leap, mlp, or path/to/file.py:Class")
-    width: int | None = Field(None, ge=1, description="features of the network (default: unet 48, leap 96, mlp 256)")
+    width: int | None = Field(None, ge=1, le=8192, description="features of the network (default: unet 48, leap 96, mlp 256)")
     patch: int | None = Field(
         None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
     )
@@ -83,7 +83,7 @@ class TrainingConfig(Section):
 
     @field_validator("horizons", mode="before")
     @classmethod
-    def _as_ladder(cls, value: Any) -> Any:
+    def _as_list(cls, value: Any) -> Any:
         """`64` and `1,2,4` from the command line."""
         if isinstance(value, str):
             value = value.strip("[]() ,").split(",")
@@ -106,12 +106,12 @@ class TrainingConfig(Section):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Updates of the weights."""
+        """Updates of the weights in one epoch."""
         return -(-self.samples // self.batch)
 
     @property
     def steps(self) -> int:
-        """Of the whole training."""
+        """Updates of the weights in the whole training."""
         return self.epochs * self.steps_per_epoch
 
     @property

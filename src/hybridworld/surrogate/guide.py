@@ -41,7 +41,7 @@ class Guide:
         return then
 
     def _run(self, states: np.ndarray, horizon: float, params: np.ndarray | None) -> np.ndarray:
-        """All of them over the same horizon."""
+        """The futures of states that all have the same horizon."""
         environment: Any = self.environment
         if environment.offers("frame_step"):
             frames = ceil(horizon) * self.steps

@@ -37,7 +37,7 @@ def halves(horizons: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def split(horizons: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """The same with a first part that is that share of the horizon, rounded down to whole frames, but at least one."""
+    """Two horizons whose sum is the given one; the first is that share of it, in whole frames, but at least one."""
     first = share * horizons
     whole = (horizons >= 2) & (horizons == horizons.floor())
     first = torch.where(whole, first.floor().clamp(min=1), first)
@@ -51,7 +51,7 @@ def parts_of(horizon: float, answered: Sequence[int]) -> tuple[int, int] | None:
 
 
 def composed(answered: Sequence[int]) -> tuple[int, ...]:
-    """Those of the answered horizons that are the sum of two of them: there step-doubling has something to compare."""
+    """The answered horizons that are the sum of two answered ones: there step-doubling has something to compare."""
     return tuple(horizon for horizon in sorted(answered) if parts_of(horizon, answered))
 
 
@@ -70,7 +70,7 @@ def halves_among(horizons: Tensor, answered: Sequence[int]) -> tuple[Tensor, Ten
 
 
 def listed(horizons: Sequence[float]) -> str:
-    """For example `1, 2, 4 frames`, or `1 to 64 frames` for every whole horizon of a range."""
+    """Horizons in words: `1, 2, 4 frames`, or `1 to 64 frames` for every whole horizon of a range."""
     known = sorted(horizons)
     if len(known) > 2 and known == list(range(int(known[0]), int(known[-1]) + 1)):
         return f"{known[0]:g} to {known[-1]:g} frames"
@@ -85,7 +85,7 @@ def calibrated_horizons(horizons: Sequence[int]) -> tuple[int, ...]:
 
 
 def calibrated_among(answered: Sequence[int]) -> tuple[int, ...]:
-    """The same for a model that answers some horizons alone: all of them, or where these are many, about four per octave."""
+    """Calibrated horizons of a model that answers some alone: all of them, or if they are many, about four per octave."""
     dense = calibrated_horizons((min(answered), max(answered)))
     return dense if set(dense) <= set(answered) else tuple(sorted(answered))
 

@@ -138,7 +138,7 @@ def extended(x: Tensor, ends: list[tuple[int, int]], boundaries: tuple[str, ...]
 
 
 def joined(x: Tensor, ends: list[tuple[int, int]], boundaries: tuple[str, ...]) -> Tensor:
-    """The same from slices: engines have no padding of these kinds, or a slow one, and all of them can join."""
+    """`extended` from slices: engines have no padding of these kinds, or a slow one, and all of them can join."""
     for axis, ((before, after), boundary) in enumerate(zip(ends, boundaries, strict=True), start=2):
         cells = x.shape[axis]
         if boundary == "periodic":

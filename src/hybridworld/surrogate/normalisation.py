@@ -43,12 +43,12 @@ class Normalisation:
     std: np.ndarray  # (channels,)
     param_mean: np.ndarray  # (params,)
     param_std: np.ndarray  # (params,)
-    horizons: np.ndarray  # (rungs,) increasing, in frames
-    changes: np.ndarray  # (rungs, channels)
+    horizons: np.ndarray  # (horizons,) increasing, in frames
+    changes: np.ndarray  # (horizons, channels)
 
     @classmethod
     def among(cls, weights: Mapping[str, Tensor]) -> Self:
-        """Those that a surrogate keeps beside its weights."""
+        """The scales that a surrogate keeps beside its weights."""
         return cls(*(weights[each.name].cpu().numpy() for each in fields(cls)))
 
 
@@ -71,7 +71,7 @@ def measure(
     tell: Callable[[str], None] = lambda what: None,
 ) -> Measured:
     """The scales of as many trajectories as it takes for stable deviations, but at most so many, all frames of each."""
-    rng, ladder = np.random.default_rng([seed, 1]), sorted(set(horizons))
+    rng, measured = np.random.default_rng([seed, 1]), sorted(set(horizons))
     moments: list[np.ndarray] = []  # per trajectory (2, channels): means of x and of x^2
     params: list[np.ndarray] = []
     pairs: list[Batch] = []
@@ -81,7 +81,7 @@ def measure(
         moments += list(trajectory_moments(block))
         params.append(block.params)
         if len(moments) <= max(FEWEST, CHANGING // block.states[0, 0, 0].size):
-            pairs += pairs_of([block] * (1 if spec.grid else STARTS), ladder, rng)
+            pairs += pairs_of([block] * (1 if spec.grid else STARTS), measured, rng)
         error = deviation_error(np.array(moments))
         tell(f"measuring units: {len(moments)} trajectories, known to {error:.1%}")
         if len(moments) >= FEWEST and error <= STABLE:
@@ -90,7 +90,14 @@ def measure(
     std = varying(np.sqrt(np.maximum(square - mean**2, 0)), mean)
     drawn = np.concatenate(params)
     param_mean = drawn.mean(axis=0)
-    values = (mean, std, param_mean, varying(drawn.std(axis=0), param_mean), ladder, changes_of(spec, pairs, ladder, mean, std))
+    values = (
+        mean,
+        std,
+        param_mean,
+        varying(drawn.std(axis=0), param_mean),
+        measured,
+        changes_of(spec, pairs, measured, mean, std),
+    )
     return Measured(Normalisation(*(np.asarray(each, np.float32) for each in values)), len(moments), error)
 
 

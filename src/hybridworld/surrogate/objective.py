@@ -6,7 +6,6 @@ supervised          (1 - λ) |f(z, h) - z_h|^2  +  λ |f(f(z, a), b) - target|^2
 self-consistency    |f(z, h) - f(f(z, a), b)|^2, whose trivial minimum is f(z, h) = z: the ablation
 """
 
-from collections.abc import Callable
 from math import ceil
 
 import numpy as np
@@ -14,15 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from hybridworld.errors import InvalidInput, SolverFailure
+from hybridworld.physics.environment import Solve
 from hybridworld.surrogate.config import TrainingConfig
 from hybridworld.surrogate.horizons import halves
 from hybridworld.surrogate.surrogate import Surrogate
 
 SMALLEST = 1e-12  # mean square of a change, where nothing changes at all
 GUIDE_FLOOR = 0.01  # mean square error in deviations below which a guide counts as right
-
-Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]
-"""Environment.solve: (states, frames, params) -> states."""
 
 
 class Objective(nn.Module):
@@ -122,7 +119,7 @@ class Objective(nn.Module):
 def relative_to_guide(
     net: Surrogate, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None = None
 ) -> Tensor:
-    """Per sample: square error in deviations over that of the guide, whose answers are `guide` if they are known already."""
+    """The square error of each sample over that of the guide, whose answers are `guide` if they are known already."""
     guide = net.ask_guide(states, horizons, params) if guide is None else guide
     answers = net.correct(net.normalise(states), states, guide, horizons, params)
     coarse, target = net.backbone.base(net.normalise(guide)), net.standardise(futures)
@@ -131,5 +128,5 @@ def relative_to_guide(
 
 
 def squared(errors: Tensor) -> Tensor:
-    """Mean square per sample."""
+    """The mean square of each sample."""
     return errors.square().flatten(1).mean(dim=1)

@@ -28,17 +28,17 @@ class Team:
 
     @property
     def leads(self) -> bool:
-        """Exactly one process validates, writes and speaks."""
+        """Whether this process validates, writes and speaks: exactly one does."""
         return self.rank == 0
 
     def share(self, model: nn.Module) -> nn.Module:
-        """The same model, with gradients averaged over the team."""
+        """The model, with gradients averaged over the team."""
         if self.world == 1:
             return model
         return DistributedDataParallel(model, device_ids=[self.device.index] if self.device.type == "cuda" else None)
 
     def agree(self, value: bool) -> bool:
-        """What the leader says."""
+        """The value that the leader has."""
         if self.world == 1:
             return value
         said = [value]
@@ -78,6 +78,6 @@ def team(device: str | None = None) -> Team:
 
 
 def threads_for(spec: StateSpec) -> int:
-    """For torch: this process's share of the cores, but one for states so small that threads wait more than they work."""
+    """Threads for torch: this process's share of the cores, but one for states so small that threads mostly wait."""
     here = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # torchrun's
     return max(thread_count() // here, 1) if prod(spec.grid) >= SMALL else 1

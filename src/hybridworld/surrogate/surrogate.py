@@ -71,7 +71,7 @@ class Surrogate(nn.Module):
                 nn.init.zeros_(parameter)
 
     def _keep(self, spec: StateSpec, config: SurrogateConfig, scales: Normalisation) -> None:
-        """All but the network."""
+        """Keep everything but the network: spec, settings, scales and the ranges that answers are kept in."""
         self.spec, self.config = spec, config
         for name, values in asdict(scales).items():
             self.register_buffer(name, torch.tensor(np.asarray(values, np.float32)))  # not NumPy's memory: exports save it
@@ -156,11 +156,11 @@ class Surrogate(nn.Module):
         return {**self.__dict__, "engine": None}
 
     def normalise(self, states: Tensor) -> Tensor:
-        """Physical units -> z."""
+        """The normalised states z of states in physical units."""
         return self.standardise(states) if self.gamma is None else gas_variables(states, self.gamma)
 
     def denormalise(self, z: Tensor) -> Tensor:
-        """z -> physical units."""
+        """The states in physical units of normalised states z."""
         if self.gamma is not None:
             return gas_state(z, self.gamma)
         return (z * self._column(self.std) + self._column(self.mean)).clamp(self._column(self.low), self._column(self.high))
@@ -174,7 +174,7 @@ class Surrogate(nn.Module):
         return z if self.gamma is None else self.standardise(self.denormalise(z))
 
     def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None) -> Tensor:
-        """The same in normalised states: z (batch, channels, *grid), horizons (batch,)."""
+        """Normalised states `horizons` frames later: z (batch, channels, *grid), horizons (batch,)."""
         if self.config.guide:
             states = self.denormalise(z)
             then = self.ask_guide(states, horizons, params) if then is None else then
@@ -205,10 +205,10 @@ class Surrogate(nn.Module):
         """change(h) for horizons (batch,) -> (batch, channels)."""
         if self.config.residual == "plain":
             return self.changes.new_ones(horizons.shape[0], self.changes.shape[1])
-        rungs, place = torch.log2(self.horizons), torch.log2(horizons)
-        above = (rungs < place[:, None]).sum(dim=1).clamp(1, max(len(rungs) - 1, 1)).clamp(max=len(rungs) - 1)
+        known, place = torch.log2(self.horizons), torch.log2(horizons)
+        above = (known < place[:, None]).sum(dim=1).clamp(1, max(len(known) - 1, 1)).clamp(max=len(known) - 1)
         below = (above - 1).clamp(min=0)
-        share = ((place - rungs[below]) / (rungs[above] - rungs[below]).clamp(min=1e-6)).clamp(0, 1)[:, None]
+        share = ((place - known[below]) / (known[above] - known[below]).clamp(min=1e-6)).clamp(0, 1)[:, None]
         between = torch.lerp(self.changes[below], self.changes[above], share)
         return between * (horizons / self.horizons[0]).clamp(max=1)[:, None]
 
@@ -220,11 +220,11 @@ class Surrogate(nn.Module):
 
     @property
     def sees_params(self) -> bool:
-        """Do parameters of the dynamics reach the network?"""
+        """Whether parameters of the dynamics reach the network."""
         return self.config.params and bool(self.spec.params)
 
     def _checked(self, params: Tensor | None, count: int) -> Tensor:
-        """One row per state."""
+        """The params, after a look at whether there is one row per state."""
         if params is None or params.shape != (count, len(self.spec.params)):
             names = ", ".join(parameter.name for parameter in self.spec.params)
             found = "none" if params is None else tuple(params.shape)
@@ -235,7 +235,7 @@ class Surrogate(nn.Module):
         return params
 
     def _horizons(self, horizons: Tensor | float, states: Tensor) -> Tensor:
-        """One positive number per state."""
+        """The horizons as a tensor with one positive number per state."""
         found = torch.as_tensor(horizons, dtype=torch.float32, device=states.device).expand(len(states))
         wrong = ~((found > 0) & found.isfinite())  # so that nan counts as wrong
         if wrong.any():
@@ -243,5 +243,5 @@ class Surrogate(nn.Module):
         return found
 
     def _column(self, values: Tensor) -> Tensor:
-        """(channels,) beside (batch, channels, *grid)."""
+        """The values (channels,) in the shape that fits beside (batch, channels, *grid)."""
         return values.reshape(-1, *[1] * len(self.spec.grid))

@@ -23,7 +23,7 @@ from hybridworld.data.atomic import make_folder, only_one_in, write_atomically
 from hybridworld.data.evidence import Watched, evidence_pairs
 from hybridworld.data.pairs import Batch, Evidence, GuidedBatch, Pairs, TrajectorySource
 from hybridworld.errors import HybridWorldError, InvalidInput
-from hybridworld.physics.environment import Environment
+from hybridworld.physics.environment import Environment, Solve
 from hybridworld.physics.symmetry import Symmetry
 from hybridworld.surrogate.backbones import Backbone
 from hybridworld.surrogate.bundle import Bundle, save_bundle
@@ -31,13 +31,14 @@ from hybridworld.surrogate.checkpoint import Checkpoints, Interrupts, State
 from hybridworld.surrogate.config import RELATIVE, Config, TrainingConfig
 from hybridworld.surrogate.horizons import drawn_horizons
 from hybridworld.surrogate.normalisation import MOST, Normalisation, measure
-from hybridworld.surrogate.objective import Objective, Solve, relative_to_guide
+from hybridworld.surrogate.objective import Objective, relative_to_guide
 from hybridworld.surrogate.parallel import Team, team
 from hybridworld.surrogate.surrogate import Surrogate
-from hybridworld.surrogate.validation import in_pieces, scores, scores_of_no_change, to_tensors
+from hybridworld.surrogate.validation import errors_of_no_change, in_pieces, to_tensors, validation_errors
 
 MODEL, METRICS = "model.safetensors", "metrics.jsonl"
-PROBE_EVERY = 5  # epochs
+MAP_EVERY = 5
+"""Epochs between two looks at the error map."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class Task:
     solve: Solve | None = None
     backbone: type[Backbone] | None = None
     system: Environment | None = None
-    """Runs the guide of a guided surrogate."""
+    """The system whose solver runs the guide of a guided surrogate."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """Goes into the model. A run goes on only with the `data`, and `from` the model, that it names."""
+    """Facts that go into the model. A run goes on only with the `data`, and `from` the model, that they name."""
     start: Bundle | None = None
     """A trained model to go on from: its weights and units, with a fresh optimiser."""
     units: int = MOST
@@ -65,13 +66,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who looks on: all of it is optional, and none of it changes the result."""
+    """Functions that look on: each is optional, and none changes the result."""
 
     on_start: Callable[[State], None] = lambda state: None
     on_step: Callable[[State, float], None] = lambda state, loss: None
     on_epoch: Callable[[State, dict[str, Any]], None] = lambda state, record: None
-    probe: Callable[[Surrogate, Mapping[int, Batch]], Mapping[int, float]] | None = None
+    map_quality: Callable[[Surrogate, Mapping[int, Batch]], Mapping[int, float]] | None = None
     """Every few epochs: a number per horizon about the surrogate, from the validation pairs (the AUROC of its error map)."""
+    checkpoint_due: Callable[[float], bool] | None = None
+    """Whether it is time for a checkpoint, so many seconds after the last one (default: every minute)."""
     tell: Callable[[str], None] = lambda what: None
     """What is being prepared before the first step, such as `measuring units: 12 trajectories`."""
 
@@ -87,11 +90,11 @@ def train(task: Task, folder: Path, watch: Watch | None = None, device: str | No
 
 
 def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
-    """The loop."""
+    """The state of a training that has ended."""
     training = task.config.training
     if training.batch % us.world:
         raise InvalidInput(f"training.batch is {training.batch}: {us.world} processes cannot share it evenly.")
-    checkpoints = Checkpoints(folder)
+    checkpoints = Checkpoints(folder, watch.checkpoint_due)
     saved = checkpoints.load(task.config, task.provenance, task.train.spec.name)
     state = begin(task, saved, us, watch.tell if us.leads else lambda what: None)
     objective = Objective(state.surrogate, training, task.solve, (us.rank, us.world))
@@ -105,7 +108,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
             )
             checks = evidence_pairs(evidence, training.horizons, training.validation, training.seed)
             state.chosen_by = min(len(batch.states) for batch in checks.values())
-        state.no_change = {h: asdict(score) for h, score in scores_of_no_change(state.surrogate, checks).items()}
+        state.no_change = {h: asdict(errors) for h, errors in errors_of_no_change(state.surrogate, checks).items()}
         if task.start and not state.step:
             state.began_with = validated(task, state, checks)[training.measure]
         lines = (json.dumps(record) + "\n" for record in state.history)
@@ -134,7 +137,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
 
 
 def pairs_for(task: Task, state: State, us: Team) -> Pairs:
-    """What this process learns from."""
+    """The random batches that this process learns from."""
     training = task.config.training
     horizons, probabilities = drawn_horizons(training.horizons, training.draw)
     return Pairs(
@@ -191,7 +194,7 @@ def begin(task: Task, found: dict[str, Any] | None, us: Team, tell: Callable[[st
 
 
 def learning_rate(training: TrainingConfig, step: int) -> float:
-    """A linear rise over the warm-up, then half a cosine down to zero."""
+    """The learning rate of a step: a linear rise over the warm-up, then half a cosine down to zero."""
     warmup = training.warmup * training.steps_per_epoch
     if step < warmup:
         return training.lr * (step + 1) / (warmup + 1)
@@ -199,7 +202,7 @@ def learning_rate(training: TrainingConfig, step: int) -> float:
 
 
 def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Path, watch: Watch) -> None:
-    """Validate, note it down, keep the best model, decide whether to go on."""
+    """End an epoch: validate, write the record, keep the best model, and decide whether to go on."""
     began = time.perf_counter()
     training = task.config.training
     record: dict[str, Any] = {
@@ -211,9 +214,9 @@ def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Pat
     }
     if state.unsolved:
         record["unsolved"] = state.unsolved
-    if watch.probe and (state.epoch % PROBE_EVERY == 0 or state.epoch == training.epochs):
-        with evaluating(state.judged):
-            record["auroc"] = dict(watch.probe(state.judged, checks))
+    if watch.map_quality and (state.epoch % MAP_EVERY == 0 or state.epoch == training.epochs):
+        with evaluating(state.kept):
+            record["auroc"] = dict(watch.map_quality(state.kept, checks))
     record["samples_per_second"] = state.rate
     state.end_epoch(record, time.perf_counter() - began)
     if state.best_epoch == state.epoch:
@@ -224,22 +227,22 @@ def end_epoch(task: Task, state: State, checks: Mapping[int, Batch], folder: Pat
 
 
 def validated(task: Task, state: State, checks: Mapping[int, Batch]) -> dict[str, Any]:
-    """The errors of the model that is judged, as it is now."""
-    judged = state.judged
-    with evaluating(judged):
-        found = scores(judged, checks)
+    """The validation errors of the model that would be kept now: the mean over horizons, and each horizon."""
+    model = state.kept
+    with evaluating(model):
+        found = validation_errors(model, checks)
         record: dict[str, Any] = {
-            "mse": sum(score.mse for score in found.values()) / len(found),
-            "horizons": {h: asdict(score) | {"no_change": state.no_change[h]} for h, score in found.items()},
+            "mse": sum(errors.mse for errors in found.values()) / len(found),
+            "horizons": {h: asdict(errors) | {"no_change": state.no_change[h]} for h, errors in found.items()},
         }
         if task.config.training.weighting == "guide":
-            record[RELATIVE] = mean_relative_to_guide(judged, checks)
+            record[RELATIVE] = mean_relative_to_guide(model, checks)
     return record
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Nothing random in it while it is judged."""
+    """Switch off what is random in a model while it is validated."""
     model.eval()
     yield
     model.train()
@@ -248,7 +251,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def mean_relative_to_guide(surrogate: Surrogate, checks: Mapping[int, Batch]) -> float:
     """Mean over the validation pairs of the square error over the guide's: what a guided training makes small."""
     with torch.no_grad():
-        pieces = (piece for batch in checks.values() for piece in in_pieces(batch, surrogate.mean.device))
+        pieces = (piece for batch in checks.values() for piece in in_pieces(surrogate, batch))
         return float(torch.cat([relative_to_guide(surrogate, *piece) for piece in pieces]).mean())
 
 
@@ -262,10 +265,10 @@ def best_bundle(task: Task, state: State) -> Bundle:
         "units": state.units,
         "chosen by": state.chosen_by,
     }
-    scored = {name: record[name] for name in ("mse", RELATIVE) if name in record}
-    scored["horizons"] = {str(h): score for h, score in record["horizons"].items()}
+    errors = {name: record[name] for name in ("mse", RELATIVE) if name in record}
+    errors["horizons"] = {str(h): each for h, each in record["horizons"].items()}
     reference = task.system.identity if task.system else {}
-    return Bundle(state.judged, task.config, scored, {**task.provenance, **known}, reference=reference)
+    return Bundle(state.kept, task.config, errors, {**task.provenance, **known}, reference=reference)
 
 
 def samples_of(bundle: Bundle) -> int:

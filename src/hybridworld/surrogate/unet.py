@@ -101,12 +101,12 @@ class Conv(nn.Module):
 
 
 def padded(x: Tensor, boundaries: tuple[str, ...]) -> Tensor:
-    """One more cell at both ends of each axis."""
+    """x with one more cell at both ends of each axis."""
     return joined(x, boundaries) if torch.compiler.is_exporting() else Padding.apply(x, boundaries)
 
 
 def joined(x: Tensor, boundaries: tuple[str, ...]) -> Tensor:
-    """The same from slices: boundaries may differ between axes, and engines may have no padding of these kinds."""
+    """`padded` from slices: boundaries may differ between axes, and engines may have no padding of these kinds."""
     for axis, boundary in enumerate(boundaries, start=2):
         ends = [x.narrow(axis, 0, 1), x.narrow(axis, x.shape[axis] - 1, 1)]
         if boundary == "periodic":
@@ -134,7 +134,7 @@ class Padding(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """The transposed map."""
+        """The gradient of x: the transposed map."""
         for axis, boundary in enumerate(ctx.boundaries, start=2):
             inner = gradient.narrow(axis, 1, gradient.shape[axis] - 2).clone()
             ends = [gradient.select(axis, 0), gradient.select(axis, -1)]

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 LOG_LIMIT = 20.0
-"""Of log density and log pressure."""
+"""The largest absolute value of log density and of log pressure."""
 FASTEST = 1e4
-"""Of a velocity's component."""
+"""The largest absolute value of a velocity's component."""
 COLDEST = 4e-6
 """Internal over kinetic energy, at least: less than that is lost when their sum is rounded to float32."""
 OF_PRESSURE = 0.3

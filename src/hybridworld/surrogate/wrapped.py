@@ -53,7 +53,7 @@ class Wrapped(Surrogate):
         self.guide = self.engine = None  # it has its own ways
         self.answered = None if answered is None else tuple(answered)
         self.takes_arrays = False
-        """Does f work on NumPy arrays instead of tensors?"""
+        """Whether f works on NumPy arrays instead of tensors."""
         state, params = example or (np.zeros(spec.shape), np.zeros(len(spec.params)))
         for name, values in (("state", state), ("params", params), ("answer", state)):
             self.register_buffer(f"example_{name}", torch.from_numpy(np.array(values, np.float32)))
@@ -80,7 +80,7 @@ class Wrapped(Surrogate):
         return answer
 
     def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None) -> Tensor:
-        """The same in normalised states."""
+        """Normalised states `horizons` frames later."""
         return self.normalise(self(self.denormalise(z), horizons, params))
 
     def answer_example(self) -> Tensor:
@@ -135,13 +135,19 @@ class Wrapped(Surrogate):
         if self.takes_arrays:
             given = [each.cpu().double().numpy() for each in given]
         answer = self.f(given[0], number(horizon), *given[1:])
-        found = torch.as_tensor(answer if isinstance(answer, Tensor) else np.asarray(answer)).to(states, copy=True)
-        if found.shape != states.shape:
+        found = answer if isinstance(answer, Tensor) else np.asarray(answer)
+        real = not found.is_complex() if isinstance(found, Tensor) else found.dtype.kind in "fiu"
+        if not real or found.shape != states.shape:
             raise CodeFailure(
-                f"The model answered states of shape {tuple(states.shape)} with an array of shape {tuple(found.shape)}: "
+                f"The model answered states of shape {tuple(states.shape)} with {answered(found)}: "
                 "it must return as many states of the same shape."
             )
-        return found
+        return torch.as_tensor(found).to(states, copy=True)
+
+
+def answered(found: Any) -> str:
+    """What a model returned, as a message names it."""
+    return f"{shown(found) if found.shape else repr(found.tolist())} of type {found.dtype}"
 
 
 def number(horizon: float) -> int | float:
@@ -150,7 +156,7 @@ def number(horizon: float) -> int | float:
 
 
 def takes_params(f: Callable[..., Any]) -> bool:
-    """Does f(states, horizon, params) make sense: is there a third argument that must be given, or one called `params`?"""
+    """Whether f takes params: it has a third argument that must be given, or one called `params`."""
     try:
         found = inspect.signature(f.forward if isinstance(f, nn.Module) else f).parameters.values()
     except (TypeError, ValueError):
@@ -190,7 +196,7 @@ def model_from(code: Any) -> Callable[..., Any]:
 
 
 def makes_a_model(code: Callable[..., Any]) -> bool:
-    """Is it a function without arguments that must be given?"""
+    """Whether it is a function without arguments that must be given."""
     try:
         found = inspect.signature(code).parameters.values()
     except (TypeError, ValueError):

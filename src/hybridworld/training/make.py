@@ -109,7 +109,7 @@ class Making:
 
     @property
     def _left(self) -> float:
-        """Seconds of the budget."""
+        """Seconds that are left of the budget."""
         return Clock(self.asked.minutes or 0.0, self.asked.began).left
 
 

@@ -11,6 +11,7 @@ from hybridworld.data.evidence import Recorded, Solved, Supplied
 from hybridworld.data.manifest import Manifest, data_hash
 from hybridworld.data.pairs import Evidence, TrajectorySource
 from hybridworld.data.plan import FOLDERS
+from hybridworld.data.provenance import DATASET, STREAM
 from hybridworld.data.stream import PAIRS, Stream
 from hybridworld.deploy.calibrate import with_reference
 from hybridworld.errors import InvalidInput
@@ -28,20 +29,20 @@ class Material:
     train: TrajectorySource
     val: Evidence
     origin: Mapping[str, Any]
-    """For the provenance; `data` tells one source of pairs from another, wherever it lies."""
+    """What the provenance says about the data; `data` tells one source of pairs from another, wherever it lies."""
     identity: Mapping[str, Any] = field(default_factory=dict)
-    """Of the solver that made it; empty where that is not known."""
+    """The identity of the solver that made the data; empty where that is not known."""
     units: int = MOST
     """Trajectories, at most, from which units are measured."""
 
     @property
     def spec(self) -> StateSpec:
-        """Of the states at hand."""
+        """The spec of the states."""
         return self.train.spec
 
 
 def find_material(environment: Environment | None, data: Path | None, stream: bool, stack: ExitStack) -> Material:
-    """The dataset or the solver at work, as the command says."""
+    """The material that was asked for: the dataset `data`, or with `stream` the solver at work."""
     if (data is not None) == stream:
         raise InvalidInput("Say where the training pairs come from: --data DIR or --stream, one of them, or --minutes N alone.")
     if data is not None:
@@ -52,7 +53,7 @@ def find_material(environment: Environment | None, data: Path | None, stream: bo
 
 
 def from_dataset(root: Path, environment: Environment | None) -> Material:
-    """The splits train and val of a directory."""
+    """The material of a dataset: its splits train and val."""
     dataset = Dataset(root)
     for split in ("train", "val"):
         if split not in dataset.splits:
@@ -69,7 +70,7 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
     val: Evidence = Recorded(source, end=max(1, source.count // 2))  # the second half is left for calibration
     if solver and manifest and manifest.system == solver.spec.name:
         val = Supplied(source, solver)
-    origin = {"data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"}
+    origin = {"source": DATASET, "data": f"a dataset with the sha256 {data_hash(root)} of its {whole}"}
     return Material(solver, dataset.source("train"), val, origin, solver.identity if solver else dataset.identity or {})
 
 
@@ -77,12 +78,12 @@ def from_dataset(root: Path, environment: Environment | None) -> Material:
 def from_solver(
     environment: Environment, buffer: int | None = None, pairs: int = PAIRS, units: int = MOST
 ) -> Iterator[Material]:
-    """A stream of trajectories for training, and others for validation that are solved once."""
+    """The material of a solver, as a context: a stream of trajectories that train, and others that validate."""
     with Stream(environment, "train", buffer, pairs) as training:
-        origin = {"data": f"a stream from the solver with {in_words(environment)}"}
+        origin = {"source": STREAM, "data": f"a stream from the solver with {in_words(environment)}"}
         yield Material(environment, training, Solved(environment, "val"), origin, environment.identity, units)
 
 
 def in_words(environment: Environment) -> str:
-    """What tells this solver from another."""
+    """The settings that tell this solver from another, in one line."""
     return ", ".join(f"{name} {value}" for name, value in environment.identity.items())

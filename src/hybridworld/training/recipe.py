@@ -10,7 +10,8 @@ from hybridworld.data.provenance import provenance
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
-from hybridworld.surrogate.config import Config, configure
+from hybridworld.surrogate.backbones import GUIDED
+from hybridworld.surrogate.config import Config, configure, parse_wishes
 from hybridworld.surrogate.leap import default_patch
 from hybridworld.surrogate.train import Task
 from hybridworld.training.material import Material
@@ -45,23 +46,23 @@ class Recipe:
     wishes: Sequence[str] = ()
     start: Start | None = None
     known: Mapping[str, Any] | None = None
-    """More for the provenance."""
+    """More facts for the provenance."""
 
     @property
     def config(self) -> Config:
-        """All settings, with those that a known system adds."""
+        """All settings of the training, with those that a known system adds."""
         presets = self.environment.presets if self.environment else None
         found = configure(self.spec, self.preset, self.wishes, presets)
         return self.start.configured(found, self.preset, self.wishes) if self.start else found
 
     def task(self, material: Material) -> Task:
-        """The training, with what it takes to repeat it."""
+        """The task of the training loop, with all that it takes to repeat it in its provenance."""
         environment, config, start = material.environment, self.config, self.start
         known: dict[str, Any] = {"system": material.spec.name, "preset": self.preset, "seed": config.training.seed}
         known |= {**material.origin, **(self.known or {}), **provenance()}
         if start:
             start.check(material)
-            known["from"] = start.told
+            known |= {"from": start.told, "from name": start.name}
             before = start.bundle.provenance.get("data seconds")
             known |= {} if before is None else {"data seconds": before + known.get("data seconds", 0.0)}
         return Task(
@@ -88,12 +89,14 @@ def recipe_for(asked: Request) -> Recipe:
     spec = Dataset(asked.data).spec if asked.data else environment.spec  # type: ignore[union-attr]
     preset = asked.preset or (start.preset if start else None)
     if preset is None:
-        preset = "guided" if asked.minutes is not None and environment and can_be_guided(environment, spec) else "laptop"
+        network = parse_wishes(asked.wishes).get("surrogate", {}).get("backbone")
+        guided = asked.minutes is not None and environment and network in (None, *GUIDED) and can_be_guided(environment, spec)
+        preset = "guided" if guided else "laptop"
     return Recipe(environment, spec, preset, asked.wishes, start)
 
 
 def can_be_guided(environment: Environment, spec: StateSpec) -> bool:
-    """Has it a grid that can be coarsened, as a guide needs it?"""
+    """Whether the system has a grid that can be coarsened, as a guide needs it."""
     if not spec.grid:
         return False
     network = Recipe(environment, spec, "guided").config.surrogate

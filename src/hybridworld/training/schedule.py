@@ -20,9 +20,11 @@ from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import VECTORS, Held, Solved
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
+from hybridworld.data.provenance import DATASET, OWN, STREAM
 from hybridworld.data.room import size_in_words
 from hybridworld.data.stream import PAIRS, default_buffer
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import number
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_count
 from hybridworld.surrogate.budget import Costs, Division, divide, fitting, pace, samples_within, time_trajectories
@@ -33,38 +35,42 @@ from hybridworld.surrogate.train import Task
 from hybridworld.training.material import Material, find_material, from_solver, in_words
 
 FILE, DATA = "schedule.json", "data"
-SOURCES = OWN, STREAM, DATASET = "data of its own", "a stream", "a dataset"
 DISK = 16e9
 """Bytes of a training set at most, and a quarter of what the disk has free."""
-PROBE = 0.04
+TIMING = 0.04
 """The share of a budget in which trajectories are timed, and again in which steps are."""
 FILLING = 0.15
 """The share of a budget in which the window of a stream is filled."""
 UNITS = 0.05
 """The share of a budget in which units are measured, where that takes trajectories of its own."""
 FEWEST_UNITS = 8
+MOST_MINUTES = 100_000
+"""Two months."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Runs since the command began."""
+    """The time that a budget of `minutes` leaves, counted from `began` (of time.monotonic)."""
 
     minutes: float
     began: float
 
+    def __post_init__(self) -> None:
+        number("The number of minutes", self.minutes, 0, MOST_MINUTES)
+
     @property
     def budget(self) -> float:
-        """In seconds."""
+        """The whole budget in seconds."""
         return 60 * self.minutes
 
     @property
     def spent(self) -> float:
-        """Seconds so far."""
+        """Seconds since the command began."""
         return time.monotonic() - self.began
 
     @property
     def left(self) -> float:
-        """Seconds."""
+        """Seconds until the budget is spent."""
         return self.budget - self.spent
 
 
@@ -78,24 +84,24 @@ class Schedule:
     costs: Costs
     division: Division
     pairs: int = 0
-    """Of a stream: pairs per trajectory."""
+    """Pairs that each trajectory of a stream serves."""
     buffer: int = 0
-    """Of a stream: trajectories in its window."""
+    """Trajectories in the window of a stream."""
     units: int = MOST
     data_seconds: float = 0.0
     samples: int = 0
-    """Per epoch."""
+    """Training samples per epoch."""
     finished: bool = False
-    """Its training set is gone then."""
+    """Whether the training has ended; the training set that was made for it is deleted then."""
 
     def save(self, folder: Path) -> None:
-        """Into the folder of the run."""
+        """Write the schedule into the folder of the run."""
         make_folder(folder)
         write_atomically(folder / FILE, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
     @classmethod
     def load(cls, folder: Path, minutes: float, source: str) -> Self | None:
-        """That of the run in this folder, if there is one; it must be for as many minutes, and from such a source."""
+        """The schedule of the run in this folder; None where there is none, and refused if minutes or source differ."""
         path = folder / FILE
         if not path.is_file():
             return None
@@ -112,7 +118,7 @@ class Schedule:
         return found
 
     def wishes(self, given: Sequence[str]) -> list[str]:
-        """The settings that follow from it; others are as they were given."""
+        """All settings as `section.key=value`: the given ones, and those that follow from the schedule."""
         settings = {
             "epochs": self.division.epochs, "samples": self.samples,
             "validation": self.division.validation, "calibration": self.division.calibration,
@@ -129,14 +135,14 @@ class Planner:
     clock: Clock
     folder: Path
     training: TrainingConfig
-    """As it would be without a budget."""
+    """The settings of the training as they would be without a budget."""
     task: Callable[[Material], Task]
     tell: Callable[[str], None]
 
     def plan(
         self, environment: Environment | None, data: Path | None, stream: bool, stack: ExitStack
     ) -> tuple[Schedule, Material]:
-        """That of an interrupted run in this folder, or a new one."""
+        """Schedule and material: those of an interrupted run in this folder, or new ones."""
         if team().world > 1:
             raise InvalidInput("--minutes is for one process: under torchrun give --data or --stream, and training.epochs.")
         if data is None and environment is None:
@@ -152,6 +158,7 @@ class Planner:
             return found, stack.enter_context(from_solver(environment, found.buffer, found.pairs, found.units))
         found = self._with_data(environment, found or self._for_own_data(environment))
         origin = {
+            "source": OWN,
             "data": f"{found.division.trajectories} trajectories from the solver with {in_words(environment)}",
             "data seconds": round(found.data_seconds, 1),
         }
@@ -162,15 +169,15 @@ class Planner:
         return found, Material(environment, train, Solved(environment, "val"), origin, environment.identity)
 
     def _measured(self, environment: Environment) -> Costs:
-        """What trajectories and samples cost here."""
+        """The seconds that a trajectory, a sample and a validated pair take on this machine."""
         self.tell("timing the solver: a few trajectories")
-        blocks, each = time_trajectories(environment, PROBE * self.clock.budget)
+        blocks, each = time_trajectories(environment, TIMING * self.clock.budget)
         held = Held(environment.spec, blocks)
         return Costs(each, *self._pace(Material(environment, held, held, {}, environment.identity)))
 
     def _pace(self, material: Material) -> tuple[float, float]:
         self.tell("timing the training: a few steps")
-        return pace(self.task(material), PROBE * self.clock.budget)
+        return pace(self.task(material), TIMING * self.clock.budget)
 
     def _divided(self, costs: Costs, most: int | None, grid: bool, whose: str, more: float = 0.0) -> Division:
         found = divide(self.clock.budget, self.clock.spent + more, costs, self.training, grid, most, whose)
@@ -186,7 +193,7 @@ class Planner:
         self.tell(f"budget of {self.clock.minutes:g} min: {choose} trajectories choose the epoch, {calibrate} calibrate")
 
     def _scheduled(self, found: Schedule, more: float = 0.0) -> Schedule:
-        """With samples, now that all else is known; saved."""
+        """The schedule with its samples per epoch, which follow from all else; it is saved."""
         spent = self.clock.spent + more
         samples = samples_within(self.clock.budget, spent, found.costs, found.division, self.training)
         rate = 1 / found.costs.sample
@@ -201,7 +208,7 @@ class Planner:
         self.tell("timing the solver: a few trajectories")
         began = time.perf_counter()
         if environment:
-            _, each = time_trajectories(environment, PROBE * self.clock.budget)
+            _, each = time_trajectories(environment, TIMING * self.clock.budget)
         else:
             next(iter(material.val.blocks(1)))
             each = time.perf_counter() - began
@@ -211,7 +218,7 @@ class Planner:
         )
 
     def _for_stream(self, environment: Environment) -> Schedule:
-        """A trajectory serves as many pairs as it takes for the solver to be busy half of the time."""
+        """A schedule in which a trajectory serves so many pairs that the solver is busy half of the time."""
         costs, budget, cores, spec = self._measured(environment), self.clock.budget, thread_count(), environment.spec
         alone = cores * costs.trajectory  # a stream solves on one core, at best as fast as all of them take
         if spec.grid:
@@ -229,7 +236,7 @@ class Planner:
         return self._scheduled(Schedule(self.clock.minutes, STREAM, costs, division, pairs, buffer, units), before)
 
     def _for_own_data(self, environment: Environment) -> Schedule:
-        """How many trajectories to make; the rest of the schedule follows once they are there."""
+        """A schedule that says how many trajectories to make; its samples are known once these are there."""
         costs, spec = self._measured(environment), environment.spec
         make_folder(self.folder)
         room = min(DISK, shutil.disk_usage(self.folder).free / 4)
@@ -239,7 +246,7 @@ class Planner:
         return found
 
     def _with_data(self, environment: Environment, found: Schedule) -> Schedule:
-        """Make what is missing of the training set, then fix the rest of the schedule unless that is done."""
+        """The whole schedule, after what is missing of the training set was made."""
         if found.finished:
             return found
         plan, done, began = Plan(environment, {"train": found.division.trajectories}), 0, time.monotonic()

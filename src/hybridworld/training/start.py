@@ -23,13 +23,13 @@ class Start:
 
     @property
     def preset(self) -> str | None:
-        """With which it was trained, where that still exists."""
+        """The preset with which the model was trained; None where there is no such preset any more."""
         found = self.bundle.provenance.get("preset")
         return found if found in PRESETS else None
 
     @property
     def told(self) -> str:
-        """For the provenance of what comes of it."""
+        """Which model it is, in words, for the provenance of the models that come of it."""
         return f"{self.name} with the sha256 {self.sha256}"
 
     def system(self, given: Environment | None) -> Environment | None:
@@ -55,7 +55,7 @@ class Start:
             raise self._contradiction(f"reference's {found[0]}", *found[1:])
 
     def configured(self, config: Config, preset: str, wishes: Sequence[str]) -> Config:
-        """The same settings for the network of the model; those that were asked for and contradict it are refused."""
+        """The given settings with the network of the model; what was asked for and contradicts the model is refused."""
         asked, mine = parse_wishes(wishes), self.bundle.config
         network = {*PRESETS[preset][bool(self.bundle.surrogate.spec.grid)].get("surrogate", {}), *asked.get("surrogate", {})}
         settings = [("surrogate", key) for key in sorted(network)]
@@ -75,7 +75,7 @@ class Start:
 
 
 def find_start(model: str | None, wishes: Sequence[str]) -> Start | None:
-    """The model that --from names."""
+    """The model that --from names; None where no model is named."""
     if model is None:
         return None
     own = str(parse_wishes(wishes).get("surrogate", {}).get("backbone", ""))

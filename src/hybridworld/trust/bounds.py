@@ -38,17 +38,17 @@ class Residuals:
     errors: Mapping[float, np.ndarray]
 
     def of(self, rows: np.ndarray) -> "Residuals":
-        """Some of the answers of each horizon."""
+        """The residuals of some of the answers of each horizon."""
         return Residuals(*({h: np.asarray(values)[rows] for h, values in each.items()} for each in (self.scores, self.errors)))
 
     def to_arrays(self, kind: str) -> dict[str, np.ndarray]:
-        """For a model's file; `kind` is `trajectory` or `cell`."""
+        """The residuals as arrays of a model's file; `kind` is `trajectory` or `cell`."""
         parts = {"scores": self.scores, "errors": self.errors}
         return {f"{kind}.{part}.{h:g}": values for part, found in parts.items() for h, values in found.items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], kind: str) -> Self | None:
-        """Inverse of `to_arrays`; None where a model was never calibrated."""
+        """The residuals that `to_arrays` wrote; None where a model was never calibrated."""
         found: dict[str, dict[float, np.ndarray]] = {"scores": {}, "errors": {}}
         for name, values in arrays.items():
             begin, _, rest = name.partition(".")

@@ -58,7 +58,7 @@ def calibrated_signals(arrays: Mapping[str, np.ndarray]) -> tuple[str, ...]:
 
 
 def calibration_arrays(arrays: Mapping[str, np.ndarray], signal: str) -> dict[str, np.ndarray]:
-    """Those of one signal, under the names that `calibrate` gave them; empty where it was never calibrated."""
+    """The arrays of one signal, under the names that `calibrate` gave them; empty where it was never calibrated."""
     begin = _begin(signal)
     found = {name.removeprefix(begin): values for name, values in arrays.items() if name.startswith(begin)}
     return {name: values for name, values in found.items() if "/" not in name}

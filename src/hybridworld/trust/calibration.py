@@ -40,7 +40,7 @@ class Calibration:
 
     scores: Mapping[float, np.ndarray]
     groups: tuple[Mapping[float, np.ndarray], ...] = ()
-    """The same apart, where it is known which scores belong to beginnings of trajectories and which to later frames."""
+    """The scores of beginnings of trajectories and of later frames apart, where it is known which is which."""
 
     def __post_init__(self) -> None:
         for known in (self.scores, *self.groups):
@@ -71,8 +71,8 @@ class Calibration:
                 BeyondCalibration,
                 stacklevel=3,
             )
-        rungs = sorted(self.scores)
-        return float(np.interp(np.log2(horizon), np.log2(rungs), [np.quantile(self.scores[rung], q) for rung in rungs]))
+        known = sorted(self.scores)
+        return float(np.interp(np.log2(horizon), np.log2(known), [np.quantile(self.scores[h], q) for h in known]))
 
     def ranks(self, horizon: float, scores: np.ndarray) -> np.ndarray:
         """The share of the validation scores of each group below each score, (scores, groups); interpolated as τ is."""
@@ -90,12 +90,12 @@ class Calibration:
 
 def _rank(known: Mapping[float, np.ndarray], horizon: float, scores: np.ndarray) -> np.ndarray:
     """The share of known scores below each score, from the quantiles of the two nearest horizons."""
-    rungs = sorted(known)
-    place = float(np.interp(np.log2(horizon), np.log2(rungs), np.arange(len(rungs))))
+    horizons = sorted(known)
+    place = float(np.interp(np.log2(horizon), np.log2(horizons), np.arange(len(horizons))))
     below, share = int(place), place % 1
-    here = known[rungs[below]]
+    here = known[horizons[below]]
     if share:
         levels = np.linspace(0, 1, min(map(len, known.values())))
-        low, high = (np.quantile(known[rung], levels) for rung in rungs[below : below + 2])
+        low, high = (np.quantile(known[h], levels) for h in horizons[below : below + 2])
         here = low + share * (high - low)
     return np.searchsorted(here, scores) / len(here)

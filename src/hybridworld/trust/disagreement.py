@@ -31,12 +31,12 @@ class ManySplits:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """For a model that answers every horizon."""
+        """The signal for a model that answers every horizon."""
         f = given.surrogate
         return {cls.name: lambda: cls(f, f.std)} if f.answered is None else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """One pass, and two per share."""
+        """The estimate, from one pass and two more per share."""
         whole = self._f(states, horizons, params)
         parts = (split(horizons, share) for share in self._shares)
         others = (self._f(self._f(states, first, params), second, params) for first, second in parts)
@@ -66,13 +66,13 @@ class Symmetric:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """For a model whose system is known and has symmetries."""
+        """The signal for a model whose system is known and has symmetries."""
         f, symmetries = given.surrogate, given.system.symmetries if given.system else ()
         some = any(not each.is_identity for each in symmetries)
         return {cls.name: lambda: cls(f, f.std, f.spec, symmetries)} if some else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """One pass, and one per symmetry."""
+        """The estimate, from one pass and one more per symmetry."""
         whole = self._f(states, horizons, params)
         others = (self._image(self._f(self._image(states, each), horizons, params), each.inverse) for each in self._symmetries)
         return Estimate(whole, rms([distance(whole, other, self._unit) for other in others]))
@@ -102,7 +102,7 @@ class Combined:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """Those that are worth a name: the symmetries with step-doubling, and with many splits."""
+        """The combinations that have a name: the symmetries with step-doubling, and with many splits."""
         composing = {**StepDoubling.offers(given), **ManySplits.offers(given)}
         return {
             f"{name} + {other}": lambda make=make, also=also: cls(make(), also())  # type: ignore[misc]
@@ -111,7 +111,7 @@ class Combined:
         }
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """The prediction is that of the first."""
+        """The estimate; its prediction is that of the first signal."""
         found = [signal(states, horizons, params) for signal in self._signals]
         return Estimate(found[0].prediction, rms([each.error_map for each in found]))
 
@@ -131,12 +131,12 @@ class RandomAugmentation:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """For every model."""
+        """The signal for any model."""
         f = given.surrogate
         return {cls.name: lambda: cls(f, f.std)}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """The same noise for every state, so that an answer does not depend on its neighbours in the batch."""
+        """The estimate; every state gets the same noise, so that an answer does not depend on its neighbours in the batch."""
         rng = torch.Generator().manual_seed(self._seed)
         whole = self._f(states, horizons, params)
         column = self._unit.reshape(-1, *[1] * (states.dim() - 2))
@@ -158,12 +158,12 @@ class Ensemble:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """Where there are further networks."""
+        """The signal for several networks."""
         f, others = given.surrogate, given.members
         return {cls.name: lambda: cls([f, *others()], f.std)} if others else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """One pass per member."""
+        """The estimate, from one pass per member."""
         answers = [member(states, horizons, params) for member in self._members]
         return Estimate(answers[0], spread(answers, self._unit))
 
@@ -181,12 +181,12 @@ class GradientMagnitude:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """For fields."""
+        """The signal for fields."""
         f = given.surrogate
         return {cls.name: lambda: cls(f, f.std, f.spec)} if f.spec.grid else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """One pass."""
+        """The estimate, from one pass."""
         whole = self._f(states, horizons, params)
         values = whole / self._unit.reshape(-1, *[1] * (whole.dim() - 2))
         axes = range(len(self._spec.grid))

@@ -49,18 +49,18 @@ class ErrorHead(nn.Module):
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """Where there are training pairs; it is trained when it is made."""
+        """The signal where there are training pairs; it is trained when it is made."""
         f, pairs = given.surrogate, given.training
         return {cls.name: lambda: cls(f).fit(pairs(), given.head_steps, seconds=given.head_seconds)} if pairs else {}
 
     def log_error(self, states: Tensor, horizons: Tensor, params: Tensor) -> Tensor:
-        """(batch, *grid)"""
+        """The logarithm of the error per cell: (batch, *grid)."""
         surrogate = self._surrogate[0]
         z = surrogate.normalise(states)
         return self.network(z, self.conditioning(horizons, surrogate.conditions(z, params))).mean(dim=1)
 
     def forward(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """One pass of the surrogate, one of the head."""
+        """The estimate, from one pass of the surrogate and one of the head."""
         return Estimate(self._surrogate[0](states, horizons, params), self.log_error(states, horizons, params).exp())
 
     def fit(self, pairs: Pairs, most_steps: int = 2_000, lr: float = 1e-3, seconds: float = np.inf) -> "ErrorHead":
@@ -122,7 +122,7 @@ class LocalConformal:
         for horizon, batch in validation.items():
             points, errors = [], []
             with torch.no_grad():
-                for states, horizons, params, futures in in_pieces(batch, surrogate.mean.device):
+                for states, horizons, params, futures in in_pieces(surrogate, batch):
                     later = surrogate(states, horizons, params)
                     points.append(self._features(states, later))
                     errors.append(distance(later, futures, surrogate.std).flatten().cpu().numpy())
@@ -132,23 +132,23 @@ class LocalConformal:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """Where there are validation pairs."""
+        """The signal where there are validation pairs."""
         f, pairs = given.surrogate, given.validation
         return {cls.name: lambda: cls(f, pairs())} if pairs else {}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """One pass, and a search for neighbours at the horizon that was fitted nearest to that of each state."""
+        """The estimate, from one pass and the neighbours of each state at the fitted horizon nearest to its own."""
         later = self._surrogate(states, horizons, params)
         error_map = later.new_empty(len(states), *states.shape[2:])
         for horizon in torch.unique(horizons).tolist():
             rows = horizons == horizon
-            nearest = min(self._fitted, key=lambda rung, h=horizon: abs(np.log2(rung / h)))  # type: ignore[misc]
+            nearest = min(self._fitted, key=lambda known, h=horizon: abs(np.log2(known / h)))  # type: ignore[misc]
             found = self._fitted[nearest].predict(self._features(states[rows], later[rows]))
             error_map[rows] = torch.from_numpy(found).to(later).reshape(error_map[rows].shape)
         return Estimate(later, error_map)
 
     def _features(self, states: Tensor, later: Tensor) -> np.ndarray:
-        """(batch * cells, features)"""
+        """What neighbours are compared by: (batch * cells, features)."""
         now, then = (self._surrogate.normalise(each) for each in (states, later))
         parts = [now, then]
         if self._surrogate.spec.grid:

@@ -28,7 +28,7 @@ class Judged:
         return replace(self.of(self.horizons == horizon), cells=self.cells[self.cells[:, 0] == horizon])
 
     def of(self, rows: np.ndarray) -> "Judged":
-        """Some of the pairs, without cells."""
+        """The rows of some of the pairs, without cells."""
         return Judged(self.horizons[rows], self.scores[rows], self.errors[rows], self.mse[rows], self.cells[:0])
 
 
@@ -44,12 +44,12 @@ def judge(
     seed: int = 0,
     look: Look = lambda states, estimate, futures, error: None,
 ) -> Judged:
-    """Ask the signal about each pair, and compare with the truth. A share `cells` of all cells is kept, chosen by `seed`."""
+    """Scores and true errors of the signal's answers to all pairs. A share `cells` of all cells is kept, chosen by `seed`."""
     found: list[tuple[np.ndarray, ...]] = []
     rng = np.random.default_rng(seed)
     with torch.inference_mode():
         for batch in (batches,) if isinstance(batches, Batch) else batches:
-            for states, horizons, params, futures in in_pieces(batch, surrogate.mean.device):
+            for states, horizons, params, futures in in_pieces(surrogate, batch):
                 estimate = signal(states, horizons, params)
                 truth = Estimate(estimate.prediction, distance(estimate.prediction, futures, surrogate.std))
                 mse = Estimate(estimate.prediction, truth.error_map.square()).score / states.shape[1]

@@ -15,7 +15,7 @@ from hybridworld.trust.signal import Cost, Estimate, Ingredients, Makers
 PAIRS = {True: 1_000, False: 20_000}
 """Training pairs whose features are looked at, over all horizons: of fields, and of state vectors."""
 RIDGE = 1e-4
-"""Of the covariance of features, as a share of their mean variance: features that never vary have no direction to stray in."""
+"""Added to the covariance of features, as a share of their mean variance, for features that never vary."""
 
 
 class InputAmplitude:
@@ -29,7 +29,7 @@ class InputAmplitude:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """For every model."""
+        """The signal for any model."""
         return {cls.name: lambda: cls(given.surrogate)}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
@@ -66,7 +66,7 @@ class DensityGuard:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """For a network that names its last layer, where there are training pairs."""
+        """The signal for a network that names its last layer, where there are training pairs."""
         f, pairs = given.surrogate, given.training
         named = hasattr(getattr(f, "backbone", None), "last")
         return {cls.name: lambda: cls(f, pairs())} if pairs and named else {}

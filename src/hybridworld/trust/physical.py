@@ -11,7 +11,7 @@ from hybridworld.physics.environment import Environment
 from hybridworld.trust.signal import Cost, Estimate, Ingredients, Makers, Propagator
 
 VARIANTS = ("fixed-order", "geometric-mean")
-"""Of Richardson."""
+"""The variants of Richardson extrapolation."""
 
 
 class ConservationResidual:
@@ -28,7 +28,7 @@ class ConservationResidual:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """One for each quantity that the system conserves."""
+        """One signal for each quantity that the system conserves."""
         if given.system is None:
             return {}
         sample = given.system.initial("val", 0)
@@ -36,7 +36,7 @@ class ConservationResidual:
         return {f"{each} residual": partial(cls, given.surrogate, given.system, each) for each in quantities}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """One pass."""
+        """The estimate, from one pass."""
         later = self._f(states, horizons, params)
         before, after = (self._of(each, params) for each in (states, later))
         residual = np.abs(after - before)
@@ -69,14 +69,14 @@ class Richardson:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """Two, where the system says how to halve its step."""
+        """Two signals, where the system says how to halve its step."""
         f, system = given.surrogate, given.system
         if system is None or system.halved_step() is None:
             return {}
         return {f"Richardson, {each}": partial(cls, f, f.std, system, each) for each in VARIANTS}
 
     def __call__(self, states: Tensor, horizons: Tensor, params: Tensor) -> Estimate:
-        """One pass, and the solver twice."""
+        """The estimate, from one pass and two runs of the solver."""
         coarse, fine = (self._solve(*solver, states, horizons, params) for solver in self._solvers)
         better = 2 * fine - coarse if self._variant == "fixed-order" else np.sign(fine) * np.sqrt(np.abs(coarse * fine))
         unit = self._unit.cpu().numpy().reshape(-1, *[1] * (coarse.ndim - 2))

@@ -37,11 +37,11 @@ class Cost:
     training: str = ""
     """What else has to be trained or fitted."""
     labels: bool = False
-    """Does it need true futures before it can be used?"""
+    """Whether it needs true futures before it can be used."""
     equations: str = ""
     """What it has to know about the physics."""
     parts: bool = False
-    """Does it ask the network for parts of the horizon as well?"""
+    """Whether it asks the network for parts of the horizon as well."""
 
 
 class TrustSignal(Protocol):

@@ -26,7 +26,7 @@ class Delivered:
     exceeding: float
     """Share of all answers that are accepted with an error above the tolerance: what is promised to be small."""
     exceeding_accepted: float
-    """The same as a share of the accepted answers; nan where none is."""
+    """The share of the accepted answers with an error above the tolerance; nan where none is accepted."""
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -36,7 +36,7 @@ def check_tolerance(tolerance: float) -> None:
 
 
 def delivered(errors: np.ndarray, bounds: np.ndarray, tolerance: float) -> Delivered:
-    """Of answers with these true errors and bounds."""
+    """What a tolerance costs and delivers on answers with these true errors and bounds."""
     deferred = flagged(bounds, tolerance)
     wrong = ~deferred & flagged(errors, tolerance)
     accepted = int((~deferred).sum())
@@ -44,7 +44,7 @@ def delivered(errors: np.ndarray, bounds: np.ndarray, tolerance: float) -> Deliv
 
 
 def expected(bound: ErrorBound, horizon: float, tolerance: float, coverage: float, beginning: bool | None = None) -> Delivered:
-    """What the validation data say about it, at the calibrated horizon nearest to the given one."""
+    """What a tolerance costs and delivers on the validation data, at the calibrated horizon nearest to the given one."""
     known = bound.residuals(beginning)
     nearest = min(known.scores, key=lambda each: abs(np.log2(each / horizon)))
     return delivered(known.errors[nearest], bound(known.scores[nearest], nearest, coverage, beginning), tolerance)

@@ -30,7 +30,7 @@ class Starts(NamedTuple):
     params: np.ndarray
 
     def part(self, begin: int, end: int) -> "Starts":
-        """Some of them."""
+        """The starts from number `begin` up to, but not including, `end`."""
         return Starts(self.states[begin:end], self.params[begin:end])
 
 
@@ -131,33 +131,33 @@ def solvers_for(environment: Environment) -> list[Method]:
 
 
 def grid_in_words(ratio: float) -> str:
-    """For example `4x coarser`; empty for the system's own grid."""
+    """The grid in words, for example `4x coarser`; empty for the system's own grid."""
     return "" if ratio == 1 else f"{ratio:g}x finer" if ratio > 1 else f"{1 / ratio:g}x coarser"
 
 
 def steps_in_words(factor: float) -> str:
-    """For example `step / 4`; empty for the system's own step."""
+    """The step in words, for example `step / 4`; empty for the system's own step."""
     return "" if factor == 1 else f"step / {factor:g}" if factor > 1 else f"step x {1 / factor:g}"
 
 
 def has_twin(environment: Environment) -> bool:
-    """Is there a second form of the solver, in plain NumPy?"""
+    """Whether there is a second form of the solver, in plain NumPy."""
     shape = environment.spec.shape
     return environment.advance_numpy(np.ones((1, *shape)), 0, np.ones((1, len(environment.spec.params)))) is not None
 
 
 def solver_answer(environment: Environment) -> Answer:
-    """The system's own solver."""
+    """An answer by the system's own solver."""
     return lambda states, horizon, params: (environment.solve(states, horizon, params), None)
 
 
 def twin_answer(environment: Environment) -> Answer:
-    """The same in plain NumPy."""
+    """An answer by the NumPy twin of the solver."""
     return lambda *question: (np.asarray(environment.advance_numpy(*question)), None)
 
 
 def rival_answer(environment: Environment, ratio: float = 1.0, steps: float = 1) -> Answer:
-    """The solver on a grid with `ratio` times as many cells along each axis, with `steps` times as many steps.
+    """An answer by the solver on a grid with `ratio` times as many cells along each axis and `steps` times as many steps.
 
     To a coarser grid by cell averages and back by linear interpolation, to a finer one by `prolonged` and back by averages:
     both are part of the price. Raises where the system does not offer it.
@@ -202,12 +202,12 @@ def interpolated(states: np.ndarray, weights: Sequence[np.ndarray]) -> np.ndarra
 
 
 def surrogate_answer(hybrid: "HybridModel") -> Answer:
-    """Mode 1."""
+    """An answer in mode 1."""
     return lambda states, horizon, params: (hybrid.predict(states, horizon, params, mode=1).state, None)
 
 
 def gated_answer(hybrid: "HybridModel", q: float) -> Answer:
-    """Mode 2 with the threshold that the validation data gave."""
+    """An answer in mode 2, with the threshold that the validation data gave."""
     thresholds: dict[int, float] = {}
 
     def answer(states: np.ndarray, horizon: int, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -80,7 +80,7 @@ def error_range(rows: Iterable[Row]) -> tuple[float, float]:
 
 
 def headline(rows: Sequence[Row], by: Time) -> str:
-    """In short: who wins?"""
+    """The sentence about who wins."""
     row = next((each for each in rows if each.kind == "mode 1"), None)
     if row is None:
         return "no surrogate to judge: solvers are what one would have to beat"
@@ -93,7 +93,7 @@ def headline(rows: Sequence[Row], by: Time) -> str:
 
 
 def _behind(row: Row, family: Iterable[Row], by: Time) -> bool:
-    """Is another one both faster and at least as accurate?"""
+    """Whether another one is both faster and at least as accurate."""
     return any(each.rmse <= row.rmse and getattr(each, by) < getattr(row, by) for each in family)
 
 

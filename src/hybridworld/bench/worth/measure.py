@@ -49,18 +49,18 @@ class Row:
     deferred: float | None = None
     warmup_s: float | None = None
     states: int = 1
-    """On how many states its error rests."""
+    """The number of states on which its error rests."""
     scheme: str = ""
     """Which of the system's variants it runs; empty for its own scheme."""
 
     @property
     def learned(self) -> bool:
-        """Is it a surrogate, gated or not?"""
-        return self.kind.startswith("mode")
+        """Whether it is a surrogate, gated or not."""
+        return self.kind in ("mode 1", "mode 2")
 
     @property
     def solver(self) -> bool:
-        """Is it a solver?"""
+        """Whether it is a solver."""
         return self.kind in ("twin", "reference", "solver")
 
 
@@ -74,7 +74,7 @@ class Look(NamedTuple):
 
     @property
     def timed(self) -> int:
-        """On how many states it is timed."""
+        """The number of states on which it is timed."""
         return within(BUDGET, self.seconds, len(self.answers))
 
     @property
@@ -92,7 +92,7 @@ def measure(
     tell: Callable[[str], None] = lambda what: None,
     known: Known = Known(),  # noqa: B008
 ) -> tuple[list[Row], list[str]]:
-    """A row per method, and who is left out, in sentences. The first method is the reference.
+    """A row per method, and sentences about those that are left out. The first method is the reference.
 
     `unit` are the deviations of the channels; without it, those of the states. The truth is what was recorded
     (`known.futures`), else the reference's answer.
@@ -147,7 +147,7 @@ def mean_by_kind(errors: np.ndarray, kinds: Sequence[str]) -> dict[str, float]:
 
 
 def look_at(method: Method, starts: Starts, horizon: int, patience: float | None = None) -> Look:
-    """Warm up, then answer all states, or as many as so many seconds allow (default: BUDGET)."""
+    """What a first look shows: warm up, then answer all states, or as many as so many seconds allow (default: BUDGET)."""
     calls = 1 if method.kind == "twin" else 3  # plain NumPy has nothing to warm up, and may be slow
     first, *rest = (seconds_of(lambda: method(starts.part(0, 1), horizon)) for _ in range(calls))
     seconds, warmup = min(rest, default=first), first if rest else None
@@ -189,12 +189,12 @@ class Job(NamedTuple):
     rounds: int
 
     def call(self) -> object:
-        """Do it."""
+        """Answer the states once."""
         return self.method(self.starts, self.horizon)
 
 
 def take_turns(jobs: Mapping[Hashable, Job]) -> dict[Hashable, float]:
-    """Median seconds of each; in a round each is called once."""
+    """Job -> median seconds of its calls; in a round each job is called once."""
     took: dict[Hashable, list[float]] = {key: [] for key in jobs}
     for turn in range(max(job.rounds for job in jobs.values())):
         for key, job in jobs.items():
@@ -204,7 +204,7 @@ def take_turns(jobs: Mapping[Hashable, Job]) -> dict[Hashable, float]:
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
-    """How long a call takes."""
+    """The seconds that a call takes."""
     began = time.perf_counter()
     call()
     return time.perf_counter() - began

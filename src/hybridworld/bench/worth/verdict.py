@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from hybridworld.bench.worth.measure import Row
+from hybridworld.data.provenance import was_streamed
 from hybridworld.physics.spec import StateSpec
 
 SAME, NEAR, IDLE = 1.05, 2.0, 0.8
@@ -60,7 +61,7 @@ def idle_error(rows: Sequence[Row]) -> float | None:
 
 
 def standing(row: Row, rival: Row, by: Time) -> str:
-    """For example `3.4 times slower than`."""
+    """The comparison of two times in words, for example `3.4 times slower than`."""
     ratio = getattr(rival, by) / getattr(row, by)
     if 1 / SAME < ratio < SAME:
         return "about as fast as"
@@ -101,7 +102,7 @@ def _ms(row: Row, by: Time) -> str:
 
 
 def digits(value: float) -> str:
-    """Three of them, or all in front of the point."""
+    """A number as text with three digits, or all in front of the point."""
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
@@ -123,7 +124,7 @@ def price(spec: StateSpec, origin: Mapping[str, Any], rows: Sequence[Row]) -> di
     `compiled`: because the reference need not run; `equal_error`: because the fastest solver that is as accurate need not.
     """
     references = {row.horizon: row for row in rows if row.kind == "reference"}
-    streamed = str(origin.get("data", "")).startswith("a stream")  # then the solver ran while the network was trained
+    streamed = was_streamed(origin)  # then the solver ran while the network was trained
     made = origin.get("data seconds")  # as long as it took
     if made is None:
         generation = 0.0 if streamed else generation_seconds(spec, references[max(references)])

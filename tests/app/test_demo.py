@@ -1,0 +1,48 @@
+"""`make demo`: every system and every model that ships on one page."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from hybridworld.app import demo
+from hybridworld.physics.registry import BUILT_IN
+from tests.app.commands import command
+
+ROOT = Path(__file__).parents[2]
+
+
+def page_below(folder):
+    """The text of the page, after a look at whether every file that it names is there and every picture can be read."""
+    page = (folder / "index.html").read_text()
+    names = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert names and all((folder / name).is_file() for name in names)
+    for name in names:
+        if name.endswith((".png", ".gif")):
+            with Image.open(folder / name) as image:
+                assert image.width > 100
+    return page
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_demo_runs_the_command_demo():
+    told = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines()[-1].endswith("/hybridworld demo")
+
+
+def test_the_page_shows_a_system_and_its_model(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "BUILT_IN", ("ball3d",))
+    monkeypatch.setattr(demo, "VECTORS", 3)
+    demo.run_demo(tmp_path)
+    page = page_below(tmp_path)
+    assert page.count("<section>") == 2 and "3 forecasts, 64 frames ahead" in page
+    assert str(tmp_path / "index.html") in capsys.readouterr().out.replace("\n", "")
+
+
+@pytest.mark.slow
+def test_the_whole_demo(tmp_path):
+    command("demo", "--out", tmp_path)
+    assert page_below(tmp_path).count('class="moving"') == len(BUILT_IN)
