@@ -102,7 +102,7 @@ def gated(compared: Compared, before: HybridModel, after: HybridModel, q: float 
         _at_equal_error(a, b, limit, weights[:, some]) for a, b, limit, some in zip(old, new, limits[0], rows, strict=True)
     ]
     first, second = (np.mean([each[part] for each in found], axis=0) for part in (0, 1))
-    falls = 1 - second / np.maximum(first, 1e-12)
+    falls = (first - second) / np.maximum(first, 1e-12)  # 0 where neither defers anything
     low, high = np.quantile(falls[1:], (0.025, 0.975))
     return Gated(
         (float(shares[0]), float(shares[1])), (float(errors[0]), float(errors[1])),
