@@ -27,7 +27,7 @@ from torch import Tensor
 import hybridworld
 from hybridworld.data.atomic import write_atomically
 from hybridworld.data.provenance import cpu
-from hybridworld.deploy.hybrid import CELLS, HybridModel
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import HybridWorldError, InvalidInput, raised
 from hybridworld.physics.spec_text import spec_to_text
 from hybridworld.surrogate.bundle import digest
@@ -35,6 +35,7 @@ from hybridworld.surrogate.engines.engine import Run, Running, exported
 from hybridworld.surrogate.engines.registry import AUTO, EAGER, ENGINES, find_engine, installed
 from hybridworld.surrogate.engines.trial import Trial, gain_over, prepare, take_turns, try_engines
 from hybridworld.surrogate.parallel import threads_for
+from hybridworld.surrogate.pieces import CELLS
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.wrapped import Wrapped
 

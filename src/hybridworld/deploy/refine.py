@@ -139,7 +139,7 @@ def retrained(
     with tempfile.TemporaryDirectory() as folder:
         state = train(task, Path(folder), Watch(on_step=on_step))
     assert state is not None
-    share, surrogate, scored = blended(bundle.surrogate, state.judged.eval(), task)
+    share, surrogate, scored = blended(bundle.surrogate, state.kept.eval(), task)
     tell(f"blend: {share:.0%} of the way from the old weights to the new ones")
     known |= {"samples": samples_of(bundle) + steps * training.batch}
     known["refined"] = [*known.get("refined", []), {**told, "steps": steps, "blend": share}]
