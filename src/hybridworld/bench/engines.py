@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
-
 from hybridworld.deploy.engines import MANY, Memory, Verdict, judge_engines, opened
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
@@ -40,8 +38,7 @@ def time_engines(
     memory = judge_engines(model, names, again=True)
     runs: dict[str, Running | None] = {EAGER: None}
     runs |= {name: opened(model.surrogate, memory.folder, name, name) for name in names if not memory.verdicts[name].failure}
-    samples = [model.system.initial("test", number) for number in range(max(SIZES))]
-    states, params = (np.stack([getattr(each, part) for each in samples]) for part in ("state", "params"))
+    states, params = model.system.initials("test", range(max(SIZES)))
 
     def forecast(engine: str, count: int, mapped: bool) -> None:
         model.surrogate.engine = runs[engine]

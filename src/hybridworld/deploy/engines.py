@@ -35,7 +35,7 @@ from hybridworld.surrogate.engines.engine import Run, Running, exported
 from hybridworld.surrogate.engines.registry import AUTO, EAGER, ENGINES, find_engine, installed
 from hybridworld.surrogate.engines.trial import Trial, gain_over, prepare, take_turns, try_engines
 from hybridworld.surrogate.parallel import threads_for
-from hybridworld.surrogate.pieces import CELLS
+from hybridworld.surrogate.pieces import rows_at_once
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.wrapped import Wrapped
 
@@ -254,11 +254,9 @@ def allowed(model: HybridModel, engine: str) -> float:
 def questions(model: HybridModel) -> list[tuple[Tensor, Tensor, Tensor]]:
     """One state, and a batch with several horizons, some of them answers of the model; (states, horizons, params)."""
     surrogate, spec = model.surrogate, model.spec
-    count = max(2, min(MANY, CELLS // int(np.prod(spec.grid, dtype=int))))
+    count = max(2, min(MANY, rows_at_once(spec)))
     if model.system is not None:
-        samples = [model.system.initial("val", number) for number in range(count)]
-        found = [np.stack([getattr(each, part) for each in samples]) for part in ("state", "params")]
-        states, params = (torch.from_numpy(each.astype(np.float32)) for each in found)
+        states, params = (torch.from_numpy(each.astype(np.float32)) for each in model.system.initials("val", range(count)))
     else:
         rng = torch.Generator().manual_seed(0)
         unit = surrogate.std.reshape(-1, *[1] * len(spec.grid))
@@ -293,7 +291,7 @@ def opened(surrogate: Surrogate, folder: Path, one: str, many: str) -> Running |
         return None
     if one == many:
         return Running(one, runs[one])
-    few = max(2, min(MANY, CELLS // int(np.prod(surrogate.spec.grid, dtype=int)))) ** 0.5  # half way, in octaves
+    few = max(2, min(MANY, rows_at_once(surrogate.spec))) ** 0.5  # half way, in octaves
     return Running(named(one, many), lambda *inputs: runs[one if len(inputs[0]) <= few else many](*inputs))
 
 
