@@ -15,13 +15,18 @@ from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.question import Question
 
 
-def predict_to_files(name: str, model: HybridModel, question: Question, request: Request, out: Path) -> dict[str, Any]:
-    """Answer, write it as HDF5 and as a picture, and return what there is to tell."""
+def predict_to_files(
+    name: str, model: HybridModel, question: Question, request: Request, out: Path, keep: Path | None = None
+) -> dict[str, Any]:
+    """Answer, write it as HDF5 and as a picture, and return what there is to tell; what is deferred goes to the log `keep`."""
     make_folder(out)
     with stderr.status("warming up") as status:
         warm_up(model, question, request)
         status.update(f"{len(question.names)} forecasts")
-        answer = ask(model, question, request)
+        asked = model if keep is None else model.keeping(keep)
+        answer = ask(asked, question, request)
+        if asked.log is not None:
+            asked.log.flush()
         status.update("writing")
         stem = f"{model.spec.name}-h{request.horizon:g}-mode{request.mode}"
         files = {"data": out / f"{stem}.hdf5", "picture": out / f"{stem}.png"}

@@ -26,8 +26,13 @@ def serve_models(
     dask: str | None,
     browser: bool,
     engine: str = EAGER,
+    keep: Path | None = None,
+    keep_most: int | None = None,
 ) -> bool:
-    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship are served."""
+    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship are served.
+
+    With `keep`, what the solver answers in mode 2 is kept in keep/NAME, for each model `keep_most` answers.
+    """
     try:
         from hybridworld.serve.server import Access, run
     except ImportError as error:
@@ -38,7 +43,7 @@ def serve_models(
     access = Access(host, token or None)
     with stderr.status("loading models"):
         own = [find_system(name) for name in systems]
-        catalogue = Catalogue(models or shipped(), runs, own, backbone, engine)
+        catalogue = Catalogue(models or shipped(), runs, own, backbone, engine, keep, keep_most)
         for served in catalogue.all:
             if served.model is not None:
                 set_engine(served.model, engine, tell)

@@ -64,6 +64,11 @@ class Served:
                 found[name] = signal
         return found
 
+    def close(self) -> None:
+        """Write down what waits to be kept."""
+        if self.model is not None and self.model.log is not None:
+            self.model.log.flush()
+
     @property
     def guided(self) -> bool:
         """Does its network correct a coarse solver?"""
@@ -99,10 +104,13 @@ class Served:
         """From the model's file, where that holds a calibration of the signal."""
         if self.path is None:
             return None
+        assert self.model is not None
         try:
-            return load(self.path, self.system, signal=name, engine=self._engine)
+            found = load(self.path, self.system, signal=name, engine=self._engine)
         except InvalidInput:
             return None
+        found.log = self.model.log
+        return found
 
     def _uncalibrated(self, name: str) -> HybridModel:
         assert self.model is not None
@@ -119,8 +127,14 @@ class Catalogue:
         systems: Sequence[Environment] = (),
         backbone: str | None = None,
         engine: str | None = None,
+        keep: Path | None = None,
+        most: int | None = None,
     ) -> None:
-        """`models`: names that ship, files, or NAME=FILE. `systems` are the user's own, with their solvers."""
+        """`models`: names that ship, files, or NAME=FILE. `systems` are the user's own, with their solvers.
+
+        With `keep`, what the solver answers is kept in keep/NAME, `most` answers per model.
+        """
+        self._keep, self._most = keep, most
         self._runs, self._systems, self._backbone, self._engine, self._lock = runs, systems, backbone, engine, Lock()
         self._entries: dict[str, Served] = {}
         self._stamps: dict[Path, int] = {}
@@ -186,8 +200,13 @@ class Catalogue:
             except InvalidInput:
                 continue
             if model.spec.name == system.spec.name:
-                return Served(name, model, path=path, engine=self._engine)
-        return Served(name, load(path, None, self._backbone, engine=self._engine), path=path, engine=self._engine)
+                return self._served(name, model, path)
+        return self._served(name, load(path, None, self._backbone, engine=self._engine), path)
+
+    def _served(self, name: str, model: HybridModel, path: Path) -> Served:
+        if self._keep is not None:
+            model = model.keeping(self._keep / name, self._most)
+        return Served(name, model, path=path, engine=self._engine)
 
     def _add_systems(self) -> None:
         """Those that no model is about."""

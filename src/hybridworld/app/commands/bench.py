@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hybridworld.app import completion
 from hybridworld.app.options import (
     BackboneOption,
     CoverageOption,
@@ -202,3 +203,26 @@ def bench_engines(
 
     environment = own_system(system_option)
     report_engines(model, environment, horizon, rounds, quick, signal, backbone, as_json=json, out=out)
+
+
+@bench.command("refine")
+def bench_refine(
+    model: ModelArgument,
+    split: Annotated[str, typer.Option(help="The shift: ood-near or ood-far.", autocompletion=completion.splits)] = "ood-far",
+    count: Annotated[int, typer.Option(min=1, help="Trajectories of the shift that are asked about.")] = 500,
+    minutes: Annotated[float, typer.Option(metavar="N", min=0.05, help="Budget of the refinement.")] = 10,
+    judges: Annotated[int, typer.Option(min=20, help="Fresh trajectories of each split that judge.")] = 1000,
+    refined: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Compare with this model instead of refining one now.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the refined model as well.")] = None,
+    json: JsonOption = False,
+    out: MarkdownOption = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+) -> None:
+    """Let a model meet a shift and learn from what it defers: deferral before and after, at equal error."""
+    from hybridworld.app.bench_refine import report_refinement
+
+    environment = own_system(system_option)
+    report_refinement(model, refined, environment, split, count, minutes, judges, json, out, backbone, save)
