@@ -358,8 +358,8 @@ def main():
     how = (
         "The server is a process of its own, with the models that ship; clients share its cores. The machine's load average "
         f"was {before:.1f} before and {later:.1f} at the end, on {os.cpu_count()} cores: what exceeds that of the clients and "
-        "of the server is other work, which makes every time longer. Any wrong answer, and any error but 503 (without "
-        "malformed requests and killed processes also 504), would have ended the run."
+        "of the server is other work, which makes every time longer. Any wrong answer would have ended the run, and so would "
+        "any error but 503 (and 504 where requests are malformed or processes killed)."
     )
     out = Path("docs/benchmarks/serving.md") if chosen == list(parts) else None
     publish_sections({}, sections, "The server under pressure", how, False, out, "make pressure")
