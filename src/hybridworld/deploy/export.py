@@ -43,9 +43,9 @@ def export_onnx(bundle: Bundle, path: Path, given: Environment | None = None) ->
     """Write the file; returns the largest difference between its answers and the model's, in deviations."""
     import onnx
 
-    surrogate, system = bundle.surrogate.eval().cpu(), solver_of(bundle, given)
-    if isinstance(surrogate, Wrapped):
+    if isinstance(bundle.surrogate, Wrapped):
         raise InvalidInput("A wrapped model is code of yours: export that itself, hybridworld has no network to write.")
+    surrogate, system = bundle.surrogate.eval().cpu(), solver_of(bundle, given)
     if surrogate.config.guide and system is None:
         raise InvalidInput(f"The model of {surrogate.spec.name} is guided by the solver of its system: name it with --system.")
     questions = questions_of(surrogate, system)
