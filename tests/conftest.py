@@ -1,8 +1,11 @@
+import os
 import signal
 
 from hypothesis import settings
 
 settings.register_profile("unhurried", deadline=None)  # cores are shared, so a slow example proves nothing
 settings.load_profile("unhurried")
+
+os.environ["HYBRIDWORLD_ENGINE"] = "eager"  # the same answers on every machine; tests of engines name theirs
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and what they start, ignore Ctrl-C

@@ -1,21 +1,35 @@
 """`hybridworld doctor` and what the Tab key offers."""
 
 import json
-import signal
+from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from hybridworld.app import completion, doctor
 from hybridworld.app.cli import app
+from hybridworld.deploy import engines
+from hybridworld.deploy.engines import Memory, Verdict
+from hybridworld.surrogate.engines.registry import installed
 
 
-def test_all_is_well_here_and_every_model_is_looked_at(monkeypatch):
-    monkeypatch.setattr(doctor, "ENGINES", {"torch": "pass"})
+@pytest.fixture(autouse=True)
+def judged(monkeypatch):
+    """Engines are judged as told, without a trial."""
+    failures = {"eager-bf16": "died with SIGILL"}
+    known = {name: Verdict(name, failures.get(name), 2.0, 2.0) for name in installed(quick=True)}
+    monkeypatch.setattr(engines, "judge_engines", lambda model, names: Memory(Path(), known))
+
+
+def test_all_is_well_here_and_every_model_is_looked_at():
     result = CliRunner().invoke(app, ["doctor", "--json"])
     found = {each["what"]: each for each in json.loads(result.stdout)}
     assert result.exit_code == 0, result.stdout
-    assert {"hybridworld", "torch", "threads", "gpu", "disk", "solver euler2d", "model ball3d", "engine torch"} <= set(found)
+    assert {"hybridworld", "torch", "threads", "gpu", "disk", "solver euler2d", "model ball3d", "engine eager-bf16"} <= set(
+        found
+    )
     assert found["model ball3d"]["told"].startswith("whole; 64 frames ahead")
+    assert found["model ball3d"]["told"].endswith("engine eager")
 
 
 def test_what_is_broken_is_told_and_counts(monkeypatch, capsys):
@@ -30,15 +44,12 @@ def test_what_is_broken_is_told_and_counts(monkeypatch, capsys):
     assert "ZeroDivisionError: division by zero" in told and "1 of 2 to mend" in told
 
 
-def test_an_engine_that_dies_takes_nobody_with_it(monkeypatch):
-    monkeypatch.setattr(doctor, "ENGINES", {
-        "torch": "import os, signal; os.kill(os.getpid(), signal.SIGILL)", "numpy": "raise ValueError('no')", "nothing": "",
-    })  # fmt: skip
+def test_what_every_engine_did_is_told_and_none_has_to_be_mended():
     found = {finding.what: finding for finding in doctor.engines()}
-    assert found["engine torch"] == ("engine torch", False, "died with SIGILL")
-    assert found["engine numpy"] == ("engine numpy", False, "ValueError: no")
-    assert found["engine nothing"].well is None
-    assert doctor.ended(-signal.SIGKILL, "") == "died with SIGKILL"
+    assert found["engine eager-bf16"] == ("engine eager-bf16", None, "died with SIGILL")
+    assert "bench engines" in found["engine compiled"].told and all(finding.well is not False for finding in found.values())
+    if "openvino" in installed():
+        assert found["engine openvino"].well and found["engine openvino"].told.startswith("works")
 
 
 def test_the_tab_key_offers_what_there_is(monkeypatch, tmp_path):

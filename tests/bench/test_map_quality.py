@@ -1,5 +1,7 @@
 """The probe: an error map that grows with the error is worth 1, one that shrinks with it 0."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 from hybridworld.bench import map_quality
 from hybridworld.bench.map_quality import auroc_of_error_map
 from hybridworld.data.pairs import Batch
+from tests.surrogate.flows import Ring
 
 
 class Growing:
@@ -14,6 +17,7 @@ class Growing:
 
     def __init__(self, size):
         self.size, self.mean, self.std = torch.from_numpy(size), torch.zeros(2), torch.ones(2)
+        self.spec = replace(Ring().spec, grid=size.shape[2:])
 
     def __call__(self, states, horizons, params):
         return states + self.size * horizons.reshape(-1, *[1] * (states.dim() - 1)) ** 2

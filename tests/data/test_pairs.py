@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 import hybridworld as hw
 from hybridworld.data.dataset import Dataset
-from hybridworld.data.pairs import Pairs, evaluation_pairs
+from hybridworld.data.pairs import Batch, Pairs, evaluation_pairs
 from hybridworld.data.stream import Stream
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.euler2d import Euler2D
@@ -257,3 +257,21 @@ def test_more_refusals():
         evaluation_pairs(Numbers(), horizon=20, count=1, seed=0)
     with pytest.raises(InvalidInput, match=r"The number of pairs is 0: it must be at least 1\.$"):
         evaluation_pairs(Numbers(), horizon=1, count=0, seed=0)
+
+
+def test_a_share_of_each_batch_comes_from_given_pairs():
+    rng = np.random.default_rng(0)
+    states, futures = rng.normal(size=(2, 7, *SPEC.shape)).astype(np.float32) - 100  # no state of a trajectory is like them
+    given = Batch(states, rng.integers(1, 9, 7), rng.normal(size=(7, 1)).astype(np.float32), futures)
+    alone, mixed = Pairs(Numbers(), 16, seed=3), Pairs(Numbers(), 16, seed=3, given=given, share=0.25)
+    for number in range(5):
+        before, after = alone.batch(number), mixed.batch(number)
+        taken = after.states[:, 0, 0, 0] < -50
+        assert taken.sum() == 4 and np.ptp(np.flatnonzero(taken)) >= 12  # spread over the batch
+        for name in ("states", "horizons", "params", "futures"):
+            assert (getattr(before, name)[~taken] == getattr(after, name)[~taken]).all()  # the others are as they were
+        rows = [int(np.flatnonzero((states == state).all(axis=(1, 2, 3)))[0]) for state in after.states[taken]]
+        assert (after.futures[taken] == futures[rows]).all() and (after.horizons[taken] == given.horizons[rows]).all()
+        assert (after.params[taken] == given.params[rows]).all()
+        shards = [Pairs(Numbers(), 8, seed=3, given=given, share=0.25, shard=(rank, 2)).batch(number) for rank in (0, 1)]
+        assert all((shard.states == after.states[rank::2]).all() for rank, shard in enumerate(shards))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hybridworld as hw
@@ -201,6 +201,7 @@ def test_the_variables_of_a_gas_are_invertible(seed):
 @torch.no_grad()
 @settings(max_examples=20)
 @given(size=st.sampled_from([0.1, 10.0, 1e6]), seed=st.integers(0, 2**32 - 1))
+@example(size=1e6, seed=2658)
 def test_whatever_the_weights_predictions_can_be_chained(size, seed):
     for environment in (EULER, OREGONATOR):
         net = guided(environment)

@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from hybridworld.app.loading import load_model
+from hybridworld.app.loading import load_model, tell
 from hybridworld.app.progress import progress_bar
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.bench.trust import SPLITS_OF_DATA, WINDOWS, measure_trust
 from hybridworld.data.dataset import Dataset, check_fits
+from hybridworld.deploy.engines import set_engine
 from hybridworld.deploy.gate import FALSE_ALARMS, WINDOW
-from hybridworld.deploy.load import calibration_of, chosen_signal, solver_of
+from hybridworld.deploy.load import assemble, calibration_of, chosen_signal, solver_of
 from hybridworld.physics.environment import Environment
+from hybridworld.surrogate.engines.registry import EAGER
 from hybridworld.surrogate.horizons import composed
 from hybridworld.trust.calibrate import calibration_arrays
 
@@ -35,7 +37,7 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 def report_trust(
     model: str, members: Sequence[str], environment: Environment | None, data: Path, count: int, q: float, coverage: float,
-    as_json: bool, out: Path | None, signal: str | None = None, backbone: str | None = None,
+    as_json: bool, out: Path | None, signal: str | None = None, backbone: str | None = None, engine: str = EAGER,
 ) -> None:  # fmt: skip
     """Measure a model's error map, gate, bounds and alarm, and publish the tables.
 
@@ -45,7 +47,9 @@ def report_trust(
     for each, bundle in zip((model, *members), bundles, strict=True):
         check_fits(each, bundle.surrogate.spec, data, dataset.spec)
     config, spec, solver = bundles[0].config, bundles[0].surrogate.spec, solver_of(bundles[0], environment)
-    chosen = chosen_signal(bundles[0], solver, signal, model).name
+    judge = chosen_signal(bundles[0], solver, signal, model)
+    hybrid, chosen = assemble(bundles[0], solver, signal=judge), judge.name
+    set_engine(hybrid, engine, tell)
     answered = bundles[0].surrogate.answered or ()
     horizons = [h for h in config.training.horizons if h in composed(answered)] or config.training.horizons
     with progress_bar() as bar:
@@ -65,12 +69,12 @@ def report_trust(
             chosen,
         )
     publish_sections(
-        {"model": model, **content},
+        {"model": model, "engine": hybrid.engine, **content},
         sections_of(content),
         f"{spec.name}: the error map and its rivals",
         f"{config.surrogate.backbone} that sees {'state and parameters' if config.surrogate.params else 'the state alone'}; "
         f"{count} pairs per horizon and split, every trajectory equally often. Intervals: 95 %, over trajectories "
-        "(docs/trust.md, Intervals). Thresholds and fitted rivals have seen train and val only.",
+        f"(docs/trust.md, Intervals). Engine: {hybrid.engine}. Thresholds and fitted rivals have seen train and val only.",
         as_json,
         out,
         "hybridworld bench trust",

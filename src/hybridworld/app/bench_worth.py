@@ -14,13 +14,14 @@ from hybridworld.bench.worth.verdict import HOW, digits, gain_of, verdicts
 from hybridworld.data.atomic import make_folder
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
+from hybridworld.surrogate.engines.registry import EAGER
 
 HEADERS = ("method", "ms", "batched", "error", "95 %", "p95", "to finer", "gain", "at equal error", "batched", "deferred")
 
 
 def report_worth(
     environment: Environment, model: str | None, backbone: str | None, horizons: Sequence[int], count: int | None, split: str,
-    as_json: bool, out: Path | None, signal: str | None = None,
+    as_json: bool, out: Path | None, signal: str | None = None, engine: str = EAGER,
 ) -> None:  # fmt: skip
     """Compare a model with all solvers, draw the picture and publish the tables.
 
@@ -28,7 +29,7 @@ def report_worth(
     """
     from hybridworld.bench.worth.frontier import draw_frontier  # the plotting library
 
-    hybrid = load_hybrid(model, environment, backbone, signal=signal) if model else None
+    hybrid = load_hybrid(model, environment, backbone, signal=signal, engine=engine) if model else None
     with stderr.status("") as status:
         found = compare(environment, hybrid, horizons, split, count, status.update)
     spec = found.environment.spec
@@ -147,6 +148,7 @@ def in_words(content: dict[str, Any]) -> str:
             "fine (the start interpolated, the answer averaged).",
             "Gain: time of the reference over that of the method, one state at a time. At equal error: time of the fastest "
             "solver that is at least as accurate over that of the surrogate.",
+            *([f"The engine of the surrogate is {content['engine']}."] if content["engine"] else []),
             *own_errors,
             *([f"Measured on fewer states, being slow: {', '.join(sorted(few))}."] if few else []),
             *content["left_out"],

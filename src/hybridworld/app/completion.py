@@ -22,6 +22,12 @@ def models(incomplete: str) -> list[str]:
     return [name for name in (*shipped, *own) if name.startswith(incomplete)]
 
 
+def engines(incomplete: str) -> list[str]:
+    """Who may run a network; see surrogate/engines/registry.py, whose imports are heavy."""
+    known = ("auto", "eager", "openvino", "openvino-bf16", "onnxruntime", "eager-bf16", "compiled")
+    return [name for name in known if name.startswith(incomplete)]
+
+
 def splits(incomplete: str) -> list[str]:
     """The splits that begin so."""
     return [name for name in SPLITS if name.startswith(incomplete)]

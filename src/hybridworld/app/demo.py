@@ -53,7 +53,7 @@ def section(title: str, result: Simulation) -> str:
 
 def hybrid_section(name: str, out: Path) -> str:
     """The section of the page about mode 2 on a system whose trained model ships, as HTML."""
-    model = load_hybrid(name)
+    model = load_hybrid(name, engine=None)
     count = FIELDS if model.spec.is_field else VECTORS
     question = from_split(model, SPLIT, 0, count, 0)
     told = predict_to_files(name, model, question, Request(HORIZON, 2, 0.75, 0.9, check=True), out)

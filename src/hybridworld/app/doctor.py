@@ -4,8 +4,6 @@ import json
 import os
 import platform
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -24,13 +22,6 @@ from hybridworld.physics.threads import thread_count
 
 NEEDED = ("numpy", "numba", "torch", "h5py", "safetensors", "scikit-learn", "crepes")
 EXTRAS = {"serve": "starlette", "dask": "distributed", "tensorboard": "tensorboard"}
-ENGINES = {
-    "torch": "import torch; net = torch.nn.Conv2d(4, 8, 3); assert net(torch.ones(1, 4, 8, 8)).isfinite().all()",
-    "onnxruntime": "import onnxruntime; assert onnxruntime.get_available_providers()",
-    "openvino": "import openvino; assert openvino.Core().available_devices",
-}
-"""How to try each inference engine: instructions that the processor or the hypervisor lacks end the process."""
-PATIENCE = 300  # seconds for a trial
 ROOM = 2e9  # bytes that should be free
 
 
@@ -96,26 +87,23 @@ def machine() -> Iterator[Finding]:
 
 
 def engines() -> Iterator[Finding]:
-    """Inference engines, each in a process of its own."""
-    for name, code in ENGINES.items():
-        if installed(name) is None:
-            yield Finding(f"engine {name}", None, "not installed")
-            continue
-        try:
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
-        except subprocess.TimeoutExpired:
-            yield Finding(f"engine {name}", False, f"gave no answer in {PATIENCE} s")
-            continue
-        yield Finding(f"engine {name}", done.returncode == 0, ended(done.returncode, done.stderr))
+    """Inference engines, judged on the first model that ships. Eager torch is enough, so none of them has to be mended."""
+    from hybridworld.app.loading import load_hybrid
+    from hybridworld.deploy.engines import judge_engines
+    from hybridworld.deploy.load import shipped
+    from hybridworld.surrogate.engines.registry import ENGINES
+    from hybridworld.surrogate.engines.registry import installed as engines_here
 
-
-def ended(code: int, text: str) -> str:
-    """How a process ended, in words."""
-    if code == 0:
-        return "works"
-    if code < 0:
-        return f"died with {signal.Signals(-code).name}"
-    return (text.strip().splitlines() or ["failed"])[-1]
+    here, name = engines_here(quick=True), next(iter(shipped()))
+    known = judge_engines(load_hybrid(name), here).verdicts
+    for each, engine in ENGINES.items():
+        if engine.missing:
+            yield Finding(f"engine {each}", None, f"not installed: {', '.join(engine.missing)}")
+        elif each in here:
+            failure = known[each].failure
+            yield Finding(f"engine {each}", None if failure else True, failure or f"works, judged on {name}")
+        else:
+            yield Finding(f"engine {each}", None, f"not tried: `hybridworld bench engines {name}` does, in a minute or two")
 
 
 def disk() -> Iterator[Finding]:
@@ -150,12 +138,13 @@ def models() -> Iterator[Finding]:
     from hybridworld.deploy.load import shipped
 
     def answer(name: str) -> str:
-        model = load_hybrid(name)
+        model = load_hybrid(name, engine=None)
         assert model.system is not None
         sample = model.system.initial("test", 0)
         forecast = model.predict(sample.state, model.longest, sample.params)
         by = "solver" if forecast.used_solver else "surrogate"
-        return f"whole; {model.longest:g} frames ahead, score {float(forecast.score):.3g}, answered by the {by}"  # type: ignore[arg-type]
+        score = float(forecast.score)  # type: ignore[arg-type]
+        return f"whole; {model.longest:g} frames ahead, score {score:.3g}, answered by the {by}, engine {model.engine}"
 
     for name in shipped():
         yield tried(f"model {name}", lambda name=name: answer(name))  # type: ignore[misc]

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import torch
 
+from hybridworld.app.progress import stderr
+from hybridworld.deploy.engines import set_engine
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import find_model, load
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.bundle import Bundle, load_bundle
+from hybridworld.surrogate.engines.registry import EAGER
 from hybridworld.surrogate.parallel import device_of, threads_for
 
 
@@ -31,8 +34,18 @@ def load_hybrid(
     dask: str | None = None,
     signal: str | None = None,
     device: str | None = None,
+    engine: str | None = EAGER,
 ) -> HybridModel:
-    """The model of that name or file as a `HybridModel`, ready to answer."""
-    hybrid = load(model, environment, backbone, dask, signal, device)
+    """The model of that name or file as a `HybridModel`, ready to answer.
+
+    With the engine `auto`, or without one, the fastest that agrees is looked for, once per machine, and that is told.
+    """
+    hybrid = load(model, environment, backbone, dask, signal, device, EAGER)
     torch.set_num_threads(threads_for(hybrid.spec))
+    set_engine(hybrid, engine, tell)
     return hybrid
+
+
+def tell(sentence: str) -> None:
+    """To whoever waits; what a program reads is not disturbed."""
+    stderr.print(sentence, style="dim", highlight=False, soft_wrap=True, markup=False)

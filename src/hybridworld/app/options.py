@@ -47,7 +47,19 @@ ResolvedOption = Annotated[
     int,
     typer.Option("--resolved", metavar="K", min=1, help="Reference on a grid K times finer, averaged to the cells."),
 ]
+LogOption = Annotated[
+    Path | None,
+    typer.Option("--keep", metavar="DIR", help="Keep what the solver answers in mode 2, for `hybridworld refine`."),
+]
 DeviceOption = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 ... (default: a GPU where there is one).")]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        envvar="HYBRIDWORLD_ENGINE",
+        help="Who runs the network on a CPU: eager, openvino ... (auto: the fastest that agrees here, looked for once).",
+        autocompletion=completion.engines,
+    ),
+]
 ParamOption = Annotated[
     list[str] | None, typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter (may be given several times).")
 ]

@@ -15,13 +15,18 @@ from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.question import Question
 
 
-def predict_to_files(name: str, model: HybridModel, question: Question, request: Request, out: Path) -> dict[str, Any]:
-    """Answer, write it as HDF5 and as a picture, and return what there is to tell."""
+def predict_to_files(
+    name: str, model: HybridModel, question: Question, request: Request, out: Path, keep: Path | None = None
+) -> dict[str, Any]:
+    """Answer, write it as HDF5 and as a picture, and return what there is to tell; what is deferred goes to the log `keep`."""
     make_folder(out)
     with stderr.status("warming up") as status:
         warm_up(model, question, request)
         status.update(f"{len(question.names)} forecasts")
-        answer = ask(model, question, request)
+        asked = model if keep is None else model.keeping(keep)
+        answer = ask(asked, question, request)
+        if asked.log is not None:
+            asked.log.flush()
         status.update("writing")
         stem = f"{model.spec.name}-h{request.horizon:g}-mode{request.mode}"
         files = {"data": out / f"{stem}.hdf5", "picture": out / f"{stem}.png"}
@@ -58,7 +63,7 @@ def show(told: dict[str, Any]) -> None:
         rest = f"thresholds and bounds rest on {told['calibrated_by']:,} validation trajectories"
         console.print(f"  {rest}, judged by {told['signal']}", soft_wrap=True)
     parts = ", ".join(f"{part} {1e3 * seconds:.3g} ms" for part, seconds in told["seconds"].items())
-    console.print(f"  {parts}, after a warm-up", soft_wrap=True)
+    console.print(f"  {parts}, after a warm-up; engine: {told['engine']}", soft_wrap=True)
     if "error" in rows[0]:
         before, after = (np.sqrt(np.mean([row[key] ** 2 for row in rows])) for key in ("surrogate_error", "error"))
         console.print(f"  rms error {after:.3g}, of the surrogate alone {before:.3g}", soft_wrap=True)

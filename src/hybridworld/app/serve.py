@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from hybridworld.app.loading import tell
 from hybridworld.app.progress import stderr
+from hybridworld.deploy.engines import set_engine
 from hybridworld.deploy.load import shipped
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.registry import find_system
 from hybridworld.serve.limits import Limits
+from hybridworld.surrogate.engines.registry import EAGER
 
 
 def serve_models(
@@ -22,8 +25,14 @@ def serve_models(
     workers: int | None,
     dask: str | None,
     browser: bool,
+    engine: str = EAGER,
+    keep: Path | None = None,
+    keep_most: int | None = None,
 ) -> bool:
-    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship are served."""
+    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship are served.
+
+    With `keep`, what the solver answers in mode 2 is kept in keep/NAME, for each model `keep_most` answers.
+    """
     try:
         from hybridworld.serve.server import Access, run
     except ImportError as error:
@@ -34,7 +43,10 @@ def serve_models(
     access = Access(host, token or None)
     with stderr.status("loading models"):
         own = [find_system(name) for name in systems]
-        catalogue = Catalogue(models or shipped(), runs, own, backbone)
+        catalogue = Catalogue(models or shipped(), runs, own, backbone, engine, keep, keep_most)
+        for served in catalogue.all:
+            if served.model is not None:
+                set_engine(served.model, engine, tell)
         service = Service(catalogue, limits, workers, dask)
-    names = ", ".join(served.name for served in catalogue.all if served.model is not None) or "none"
+    names = ", ".join(f"{each.name} ({each.model.engine})" for each in catalogue.all if each.model is not None) or "none"
     return run(service, access, port, browser, lambda url: print(f"{url}  models: {names}; Ctrl-C stops it", flush=True))

@@ -79,7 +79,8 @@ class Pairs:
     by a random number of cells along the periodic axes, which is right wherever
     the dynamics are the same everywhere. `shard` = (rank, world) is for `world` processes at once: rank takes the samples
     rank, rank + world, ... of the batch that one process with a batch `world` times as large would have drawn. A `guide`
-    (states, horizons, params) -> coarse futures is run on each batch, in the thread that prepares it.
+    (states, horizons, params) -> coarse futures is run on each batch, in the thread that prepares it. A `share` of the samples
+    comes from the pairs `given` instead, whose horizons are their own.
     """
 
     def __init__(
@@ -93,6 +94,8 @@ class Pairs:
         shard: tuple[int, int] = (0, 1),
         probabilities: Sequence[float] | None = None,
         guide: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None,
+        given: Batch | None = None,
+        share: float = 0.5,
     ) -> None:
         spec, (rank, world) = source.spec, shard
         drawn = tuple(spec.horizons if horizons is None else horizons)
@@ -114,7 +117,8 @@ class Pairs:
                 raise InvalidInput(f"The symmetry {each.name} does not map the grid {spec.grid} of {spec.name} onto itself.")
         self.source, self.seed, self.horizons = source, seed, np.array(drawn)
         self._probabilities = None if probabilities is None else np.asarray(probabilities)
-        self.symmetries, self.guide = tuple(symmetries), guide
+        self.symmetries, self.guide, self._given = tuple(symmetries), guide, given
+        self._taken = np.diff(np.floor(share * np.arange(batch * world + 1) + 0.5)) > 0  # spread evenly over a batch
         self.shifted = [axis for axis, each in enumerate(spec.axes) if each.boundary == "periodic" and spec.is_field and shifts]
         self._size, self._mine = batch * world, slice(rank, None, world)
         self._one_at_a_time = threading.Lock()  # a source has one window
@@ -136,6 +140,11 @@ class Pairs:
             shifts = rng.integers(0, [spec.grid[axis] for axis in self.shifted], (size, len(self.shifted)))[self._mine]
             params = self.source.params(trajectories)
             both = self.source.read(np.tile(trajectories, 2), np.concatenate([starts, starts + horizons]))
+        if self._given is not None:
+            places = np.flatnonzero(self._taken[self._mine])
+            rows = rng.integers(len(self._given.states), size=size)[self._mine][places]
+            horizons[places], params[places] = self._given.horizons[rows], self._given.params[rows]
+            both[places], both[len(starts) + places] = self._given.states[rows], self._given.futures[rows]
         self._turn(both, np.tile(turns, 2), Symmetry.apply)
         self._turn(params, turns, Symmetry.apply_params)
         self._shift(both, np.tile(shifts, (2, 1)))

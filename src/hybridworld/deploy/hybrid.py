@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hybridworld.data.deferred import DeferredLog
 from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, joined, like, merged
 from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.arguments import as_array, as_number, checked_params, checked_states, number, shown, whole
@@ -77,6 +78,8 @@ class HybridModel:
         answered = surrogate.answered
         self.judged = answered if answered is None or not self.signal.cost.parts else composed(answered)
         """The horizons that have an error map, where these are not all."""
+        self.log: DeferredLog | None = None
+        """Where questions that the solver answers in mode 2 are kept, with its answers; `keeping` opens one."""
 
     @property
     def spec(self) -> StateSpec:
@@ -87,6 +90,17 @@ class HybridModel:
     def can_solve(self) -> bool:
         """Whether there is a solver to ask."""
         return self._solve is not None
+
+    @property
+    def engine(self) -> str:
+        """Who runs its network: `eager` is torch as it is."""
+        return self.surrogate.engine.name if self.surrogate.engine else "eager"
+
+    @property
+    def validation_rmse(self) -> float | None:
+        """Of normalised states, at the horizon where it is smallest; None where the model's file does not tell."""
+        known = self.bundle.validation.get("horizons", {}) if self.bundle else {}
+        return min(each["mse"] for each in known.values()) ** 0.5 if known else None
 
     def __repr__(self) -> str:
         return "\n  ".join(["<HybridModel", *self._described()]) + ">"
@@ -136,8 +150,12 @@ class HybridModel:
         coverage: float | None = None,
         error_map: bool = False,
         beginning: bool | None = None,
+        began: np.ndarray | None = None,
     ) -> Forecast:
-        """What `predict` returns, from the answer of a surrogate: only a solver asks whether such a state can exist."""
+        """What `predict` returns, from the answer of a surrogate: only a solver asks whether such a state can exist.
+
+        `began` (batch, channels, *grid) are the states with which these trajectories began, where that was earlier.
+        """
         if as_number(mode) not in (1, 2):
             raise InvalidInput(
                 f"The mode is {shown(mode)}: choose 1 (the surrogate alone) or 2 (with the solver where needed)."
@@ -150,11 +168,13 @@ class HybridModel:
         rows = np.zeros((len(states), len(self.spec.params))) if blind else checked_params(self.spec, params, len(states))
         solve = self._solver(horizons) if mode == 2 else None  # before any work
         rule = self._rule(mode, q, threshold, tolerance, coverage, beginning)
-        asked = (rule, solve, error_map or mode == 2, tolerance is not None)
+        asked, began = (rule, solve, error_map or mode == 2, tolerance is not None), states if began is None else began
         if isinstance(horizons, float):
-            forecast = self._chain(states, horizons, rows, *asked)
+            forecast = self._chain(states, horizons, rows, began, *asked)
         else:
-            parts = [(some, self._chain(states[some], each, rows[some], *asked)) for each, some in by_horizon(horizons)]
+            parts = [
+                (some, self._chain(states[some], each, rows[some], began[some], *asked)) for each, some in by_horizon(horizons)
+            ]
             forecast = merged(parts, horizons)
         lost = int((~np.isfinite(forecast.state)).any(axis=tuple(range(1, forecast.state.ndim))).sum())
         if lost:
@@ -168,6 +188,7 @@ class HybridModel:
         states: np.ndarray,
         horizon: float,
         params: np.ndarray,
+        began: np.ndarray,
         rule: Rule,
         solve: Solve | None,
         mapped: bool,
@@ -175,14 +196,14 @@ class HybridModel:
     ) -> Forecast:
         """The forecast of a chain: each link begins at the answer before it; what shall be promised and cannot, is solved."""
         if solve is not None and promised and not self.bounded(horizon):
-            return self._solver_alone(states, horizon, params, solve)
+            return self._solver_alone(states, horizon, params, began, solve)
         spans = chain_of(horizon, self.longest, self.judged if mapped else self.surrogate.answered)
         parts: list[Forecast] = []
         for link, span in enumerate(spans, 1):
             with _naming(link, "the forecast"):
                 now = states if link == 1 else checked_states(self.spec, parts[-1].state)[0]
                 if solve is not None:
-                    parts.append(self._gated(now, span, params, rule, solve))
+                    parts.append(self._gated(now, span, params, began, rule, solve))
                 else:
                     parts.append((self._mapped if mapped else self._surrogate_alone)(now, span, params))
         return replace(joined(parts, horizon), notes=tuple(self._notes(horizon, spans, 1 if solve is None else 2)))
@@ -203,13 +224,13 @@ class HybridModel:
 
         A tolerance is that of each link, as if it began from the truth: errors add up along the chain.
         """
-        numbers = range(1, whole("The number of links", links, 1) + 1)
+        numbers, began = range(1, whole("The number of links", links, 1) + 1), checked_states(self.spec, state)[0]
 
         def answers(state: Any) -> Iterator[Forecast]:
             for link in numbers:
+                asked = (state, horizon, params, mode, q, threshold, tolerance, coverage)
                 with _naming(link, "the rollout"):
-                    answer = self.predict if link == 1 else self.onward
-                    forecast = answer(state, horizon, params, mode, q, threshold, tolerance, coverage)
+                    forecast = self.predict(*asked) if link == 1 else self.onward(*asked, began=began)
                 yield forecast
                 state = forecast.state
 
@@ -237,6 +258,17 @@ class HybridModel:
             return self
         return self.resized(shape[-1:])
 
+    def keeping(self, folder: str | Path, most: int | None = None) -> Self:
+        """The same model, which keeps what its solver answers in mode 2 in that folder, for `hybridworld refine`.
+
+        `most` is the number of answers that are kept: older ones make room (default: as many as fit into a gigabyte).
+        """
+        other, system = copy(self), self.system
+        most = None if most is None else whole("The number of answers that are kept", most, 1)
+        identity, version = (system.identity, system.version) if system else ({}, "none")
+        other.log = DeferredLog(folder, self.spec, identity, version, most)
+        return other
+
     def with_signal(self, signal: TrustSignal) -> Self:
         """The same model with a map by another signal, for which nothing is calibrated: no thresholds, no bounds."""
         other = copy(self)
@@ -254,6 +286,7 @@ class HybridModel:
         config, network = self.surrogate.config, sum(weights.numel() for weights in self.surrogate.parameters())
         seen = "sees state and parameters" if config.params and self.spec.params else "sees the state alone"
         yield f"of {self.spec.name}: {config.backbone}, {network:,} weights, {seen}, on {self.surrogate.mean.device}"
+        yield f"engine: {self.engine}"
         yield f"horizons: {self._horizons_in_words()}, longer ones in chains"
         provenance, validation = (self.bundle.provenance, self.bundle.validation) if self.bundle else ({}, {})
         if "data" in provenance:
@@ -300,7 +333,9 @@ class HybridModel:
         predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return Forecast(predicted, np.zeros(len(states), bool), error_map, score, None, seconds, horizon)
 
-    def _gated(self, states: np.ndarray, horizon: float, params: np.ndarray, rule: Rule, solve: Solve) -> Forecast:
+    def _gated(
+        self, states: np.ndarray, horizon: float, params: np.ndarray, began: np.ndarray, rule: Rule, solve: Solve
+    ) -> Forecast:
         judge = rule(horizon)  # before any work: it may refuse
         forecast = self._mapped(states, horizon, params)
         assert forecast.score is not None
@@ -309,13 +344,19 @@ class HybridModel:
         with timed(forecast.seconds, "solver"):
             if deferred.any():
                 answer[deferred] = solve(states[deferred], int(horizon), params[deferred])
+        if self.log is not None and deferred.any():
+            self.log.add(states[deferred], int(horizon), params[deferred], answer[deferred], began[deferred])
         return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
 
-    def _solver_alone(self, states: np.ndarray, horizon: float, params: np.ndarray, solve: Solve) -> Forecast:
+    def _solver_alone(
+        self, states: np.ndarray, horizon: float, params: np.ndarray, began: np.ndarray, solve: Solve
+    ) -> Forecast:
         """The forecast of the solver alone, for answers about which nothing can be promised."""
         seconds: dict[str, float] = {}
         with timed(seconds, "solver"):
             answer = solve(states, int(horizon), params)
+        if self.log is not None:
+            self.log.add(states, int(horizon), params, answer, began)
         note = f"There is no error bound at {horizon:g} frames, so with a tolerance the solver answers everything."
         return Forecast(answer, np.ones(len(states), bool), seconds=seconds, horizon=horizon, notes=(note,))
 

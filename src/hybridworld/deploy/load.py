@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from hybridworld.deploy.engines import set_engine
 from hybridworld.deploy.hybrid import HybridModel, share_of_no_change
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import InvalidInput, nearest
@@ -42,18 +43,22 @@ def load(
     dask: str | None = None,
     signal: str | None = None,
     device: str | torch.device | None = None,
+    engine: str | None = None,
 ) -> HybridModel:
     """The model of that name or file, with the solver of its system where there is one: mode 2 needs it.
 
     `solver` is for a system of your own, `backbone` for a network or a wrapped model of your own: its class or function, or
     `path/to/file.py:name`. With `dask` (the address of a scheduler, or `local`) flagged trajectories are solved on a cluster.
     `signal` names what draws the error map, as "step-doubling + symmetries": the file must hold its calibration.
-    `device` is where the network computes: by default a GPU where there is one. What makes a model worth little is told as a
-    warning.
+    `device` is where the network computes: by default a GPU where there is one. `engine` is who runs it on a CPU: `eager`
+    torch, an engine by its name, or `auto`, the fastest that is known to agree on this machine (docs/engines.md; the default,
+    unless HYBRIDWORLD_ENGINE names another). What makes a model worth little is told as a warning.
     """
     if solver is not None and not isinstance(solver, Environment):
         raise InvalidInput(f"The solver is {shown(solver)}: give a system, as hw.system('file.py:Class').")
-    return ready(load_bundle(find_model(model), backbone, solver), solver, dask, signal, device, str(model))
+    loaded = ready(load_bundle(find_model(model), backbone, solver), solver, dask, signal, device, str(model))
+    set_engine(loaded, engine)
+    return loaded
 
 
 def ready(
@@ -64,7 +69,7 @@ def ready(
     device: str | torch.device | None = None,
     name: str = "MODEL",
 ) -> HybridModel:
-    """What `load` returns, of a bundle that is in memory; `name` is how the user named the model."""
+    """What `load` returns, of a bundle that is in memory, with eager torch; `name` is how the user named the model."""
     solver = solver_of(bundle, solver)
     if bundle.surrogate.config.guide and solver is None:
         raise InvalidInput(

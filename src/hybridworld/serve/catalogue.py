@@ -27,9 +27,14 @@ class Served:
     """A model under its name; or a system under its name, without a model."""
 
     def __init__(
-        self, name: str, model: HybridModel | None, system: Environment | None = None, path: Path | None = None
+        self,
+        name: str,
+        model: HybridModel | None,
+        system: Environment | None = None,
+        path: Path | None = None,
+        engine: str | None = None,
     ) -> None:
-        self.name, self.model, self.path = name, model, path
+        self.name, self.model, self.path, self._engine = name, model, path, engine
         self.system = system if model is None else model.system
         self._lock, self._variants = Lock(), dict[str, HybridModel]()
         self._gate = Gate(model) if model is not None and model.calibration is not None else None
@@ -58,6 +63,11 @@ class Served:
             ):  # which runs the solver, beyond all budgets
                 found[name] = signal
         return found
+
+    def close(self) -> None:
+        """Write down what waits to be kept."""
+        if self.model is not None and self.model.log is not None:
+            self.model.log.flush()
 
     @property
     def guided(self) -> bool:
@@ -94,10 +104,13 @@ class Served:
         """From the model's file, where that holds a calibration of the signal."""
         if self.path is None:
             return None
+        assert self.model is not None
         try:
-            return load(self.path, self.system, signal=name)
+            found = load(self.path, self.system, signal=name, engine=self._engine)
         except InvalidInput:
             return None
+        found.log = self.model.log
+        return found
 
     def _uncalibrated(self, name: str) -> HybridModel:
         assert self.model is not None
@@ -113,9 +126,16 @@ class Catalogue:
         runs: Path | None = None,
         systems: Sequence[Environment] = (),
         backbone: str | None = None,
+        engine: str | None = None,
+        keep: Path | None = None,
+        most: int | None = None,
     ) -> None:
-        """`models`: names that ship, files, or NAME=FILE. `systems` are the user's own, with their solvers."""
-        self._runs, self._systems, self._backbone, self._lock = runs, systems, backbone, Lock()
+        """`models`: names that ship, files, or NAME=FILE. `systems` are the user's own, with their solvers.
+
+        With `keep`, what the solver answers is kept in keep/NAME, `most` answers per model.
+        """
+        self._keep, self._most = keep, most
+        self._runs, self._systems, self._backbone, self._engine, self._lock = runs, systems, backbone, engine, Lock()
         self._entries: dict[str, Served] = {}
         self._stamps: dict[Path, int] = {}
         self.problems: dict[str, str] = {}
@@ -176,12 +196,17 @@ class Catalogue:
     def _load(self, name: str, path: Path) -> Served:
         for system in self._systems:
             try:
-                model = load(path, system, self._backbone)
+                model = load(path, system, self._backbone, engine=self._engine)
             except InvalidInput:
                 continue
             if model.spec.name == system.spec.name:
-                return Served(name, model, path=path)
-        return Served(name, load(path, None, self._backbone), path=path)
+                return self._served(name, model, path)
+        return self._served(name, load(path, None, self._backbone, engine=self._engine), path)
+
+    def _served(self, name: str, model: HybridModel, path: Path) -> Served:
+        if self._keep is not None:
+            model = model.keeping(self._keep / name, self._most)
+        return Served(name, model, path=path, engine=self._engine)
 
     def _add_systems(self) -> None:
         """Those that no model is about."""

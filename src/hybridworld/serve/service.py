@@ -118,6 +118,8 @@ class Service:
         self._parts.shutdown()
         self.batcher.close()
         self.solvers.close()
+        for served in self.catalogue.all:
+            served.close()
 
     def _count(self, served: Served, question: Question, parts: list) -> None:
         deferred = sum(int(forecast.used_solver.sum()) for _, forecast in parts)

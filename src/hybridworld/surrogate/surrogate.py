@@ -11,8 +11,9 @@ A guided surrogate corrects a coarse run of the system's own solver instead (`gu
 the ranges that their fields allow: the answer is a state that can exist.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any, Self
 
@@ -27,12 +28,15 @@ from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.backbones import BACKBONES, Backbone, network_for
 from hybridworld.surrogate.conditioning import Conditioning
 from hybridworld.surrogate.config import SurrogateConfig
+from hybridworld.surrogate.engines.engine import Running
 from hybridworld.surrogate.guide import Guide
 from hybridworld.surrogate.leap import averaged
 from hybridworld.surrogate.normalisation import Normalisation, amplitude, driven, free_motion
 from hybridworld.surrogate.variables import gas_state, gas_variables
 
 CONDITION = 64
+
+_watched: ContextVar[bool] = ContextVar("watched", default=False)  # see Surrogate.eager
 
 
 class Surrogate(nn.Module):
@@ -60,7 +64,7 @@ class Surrogate(nn.Module):
         make, options = network_for(config, spec, backbone)
         self.conditioning = Conditioning(len(spec.params) if config.params else 0, CONDITION)
         self.guide: Guide | None = None
-        self.engine: Callable[..., Tensor] | None = None
+        self.engine: Running | None = None
         """What answers instead of the network where no gradient is wanted: called with `inputs`; a copy of the weights."""
         self.backbone: Any = self._made(make, options)
         if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
@@ -71,12 +75,12 @@ class Surrogate(nn.Module):
         """Keep everything but the network: spec, settings, scales and the ranges that answers are kept in."""
         self.spec, self.config = spec, config
         for name, values in asdict(scales).items():
-            self.register_buffer(name, torch.from_numpy(np.array(values, np.float32)))
+            self.register_buffer(name, torch.tensor(np.asarray(values, np.float32)))  # not NumPy's memory: exports save it
         physical = config.variables == "physical"
         self.gamma = spec.gamma if physical else None
         allowed = torch.tensor(spec.allowed if physical else [(-torch.inf, torch.inf)] * len(spec.channels))
         for name, values in zip(("low", "high"), allowed.unbind(1), strict=True):
-            self.register_buffer(name, values, persistent=False)
+            self.register_buffer(name, values.clone(), persistent=False)
 
     def _made(self, make: Any, options: dict[str, Any]) -> Any:
         """The network; one of the user's own is tried at once, so that what it gets wrong is told with the user's line."""
@@ -115,7 +119,9 @@ class Surrogate(nn.Module):
         if self.config.guide and then is None:
             then = self.ask_guide(states, horizons, params)
         given = self.inputs(states, horizons, params, then)
-        return self.answer(**given) if self.engine is None or torch.is_grad_enabled() else self.engine(*given.values())
+        if self.engine is None or torch.is_grad_enabled() or _watched.get():
+            return self.answer(**given)
+        return self.engine(*given.values())
 
     def inputs(self, states: Tensor, horizons: Tensor, params: Tensor | None, then: Tensor | None) -> dict[str, Tensor]:
         """What `answer` takes, by name: parameters and guide only where the network sees them."""
@@ -139,12 +145,16 @@ class Surrogate(nn.Module):
 
     @contextmanager
     def eager(self) -> Iterator[None]:
-        """Inside, the network itself answers: for whoever watches its layers."""
-        engine, self.engine = self.engine, None
+        """Inside, in this thread, the network itself answers: for whoever watches its layers."""
+        before = _watched.set(True)
         try:
             yield
         finally:
-            self.engine = engine
+            _watched.reset(before)
+
+    def __getstate__(self) -> Any:
+        """A copy has no engine, which belongs to this process."""
+        return {**self.__dict__, "engine": None}
 
     def normalise(self, states: Tensor) -> Tensor:
         """The normalised states z of states in physical units."""

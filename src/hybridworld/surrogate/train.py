@@ -60,6 +60,8 @@ class Task:
     """A trained model to go on from: its weights and units, with a fresh optimiser."""
     units: int = MOST
     """Trajectories, at most, from which units are measured."""
+    given: Batch | None = None
+    """Pairs that half of each batch comes from, beside those that are drawn from `train`."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def pairs_for(task: Task, state: State, us: Team) -> Pairs:
     return Pairs(
         task.train, training.batch // us.world, training.seed, horizons.tolist(),
         task.symmetries if training.augment else (), training.augment, (us.rank, us.world), probabilities.tolist(),
-        state.surrogate.guide,
+        state.surrogate.guide, task.given,
     )  # fmt: skip
 
 

@@ -5,12 +5,14 @@
 The logarithms also tame the tail: the energy of a fresh blast is a thousand times the usual.
 """
 
+from math import exp
+
 import torch
 from torch import Tensor
 
-LOG_LIMIT = 20.0
-"""The largest absolute value of log density and of log pressure."""
-FASTEST = 1e4
+LOG_LIMIT = 14.0
+"""The largest absolute value of log density and of log pressure: wider ranges within a field overflow in a float32 solver."""
+FASTEST = 1e3
 """The largest absolute value of a velocity's component."""
 COLDEST = 4e-6
 """Internal over kinetic energy, at least: less than that is lost when their sum is rounded to float32."""
@@ -25,7 +27,7 @@ def gas_variables(states: Tensor, gamma: float) -> Tensor:
     velocity = momentum / density
     kinetic = 0.5 * (momentum * velocity).sum(dim=1, keepdim=True)
     pressure = (gamma - 1) * torch.maximum(energy - kinetic, COLDEST * kinetic)
-    logs = [each.clamp(min=2e-9).log() for each in (density, pressure)]
+    logs = [each.clamp(min=exp(-LOG_LIMIT)).log() for each in (density, pressure)]
     return torch.cat([logs[0], velocity, OF_PRESSURE * logs[1]], dim=1)
 
 

@@ -86,7 +86,8 @@ class DensityGuard:
         seen: list[Tensor] = []
         watch = self._last.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0]))
         try:
-            prediction = self._surrogate(states, horizons, params)
+            with self._surrogate.eager():
+                prediction = self._surrogate(states, horizons, params)
         finally:
             watch.remove()
         return prediction, seen[0].movedim(1, -1)

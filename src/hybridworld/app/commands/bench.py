@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from hybridworld.app import completion
 from hybridworld.app.options import (
     BackboneOption,
     CoverageOption,
+    EngineOption,
     JsonOption,
     KeepOption,
     MarkdownOption,
@@ -87,6 +89,7 @@ def bench_trust(
     q: KeepOption = 0.75,
     coverage: CoverageOption = 0.9,
     signal: SignalOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
     json: JsonOption = False,
@@ -96,7 +99,7 @@ def bench_trust(
     from hybridworld.app.bench_trust import report_trust
 
     environment = own_system(system_option)
-    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone)
+    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone, engine)
 
 
 @bench.command("promises")
@@ -155,6 +158,7 @@ def bench_worth(
     split: SplitOption = "test",
     resolved: ResolvedOption = 1,
     signal: SignalOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     grids: Annotated[
         str | None, typer.Option(help="Cells along an axis, as 64,128,256: a model is trained and compared for each.")
@@ -177,4 +181,46 @@ def bench_worth(
         report_grids(environment, grids, minutes, horizon or [64], count, split, json, out)
         return
     chosen = model or (name if name in shipped() else None)
-    report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal)
+    report_worth(environment, chosen, backbone, horizon or [64], count, split, json, out, signal, engine)
+
+
+@bench.command("engines", epilog="For example: hybridworld bench engines euler2d --out docs/benchmarks/engines-euler2d.md")
+def bench_engines(
+    model: ModelArgument,
+    horizon: Annotated[float | None, typer.Option(help="Frames ahead (default: the longest trained horizon).")] = None,
+    rounds: Annotated[int, typer.Option(min=3, help="Each time is the least of so many.")] = 20,
+    quick: Annotated[bool, typer.Option("--quick", help="Only engines that are ready in seconds, so not `compiled`.")] = False,
+    signal: SignalOption = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+    json: JsonOption = False,
+    out: MarkdownOption = None,
+) -> None:
+    """Try every installed engine on a model, in one run; the fastest that agrees with eager torch is remembered."""
+    from hybridworld.app.bench_engines import report_engines
+
+    environment = own_system(system_option)
+    report_engines(model, environment, horizon, rounds, quick, signal, backbone, as_json=json, out=out)
+
+
+@bench.command("refine")
+def bench_refine(
+    model: ModelArgument,
+    split: Annotated[str, typer.Option(help="The shift: ood-near or ood-far.", autocompletion=completion.splits)] = "ood-far",
+    count: Annotated[int, typer.Option(min=1, help="Trajectories of the shift that are asked about.")] = 500,
+    minutes: Annotated[float, typer.Option(metavar="N", min=0.05, help="Budget of the refinement.")] = 10,
+    judges: Annotated[int, typer.Option(min=20, help="Fresh trajectories of each split that judge.")] = 1000,
+    refined: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Compare with this model instead of refining one now.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the refined model as well.")] = None,
+    json: JsonOption = False,
+    out: MarkdownOption = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+) -> None:
+    """Let a model meet a shift and learn from what it defers: deferral before and after, at equal error."""
+    from hybridworld.app.bench_refine import report_refinement
+
+    environment = own_system(system_option)
+    report_refinement(model, refined, environment, split, count, minutes, judges, json, out, backbone, save)

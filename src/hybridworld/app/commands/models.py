@@ -1,4 +1,4 @@
-"""`predict`, `serve`, `models`, `card` and `evaluate`: models used, listed and measured."""
+"""`predict`, `serve`, `export`, `models`, `card` and `evaluate`: models used, listed and measured."""
 
 from json import dumps
 from pathlib import Path
@@ -10,7 +10,9 @@ from hybridworld.app import completion
 from hybridworld.app.options import (
     BackboneOption,
     DeviceOption,
+    EngineOption,
     JsonOption,
+    LogOption,
     MarkdownOption,
     ModelArgument,
     ParamOption,
@@ -54,9 +56,11 @@ def predict(
     error_map: Annotated[bool, typer.Option("--map", help="The error map in mode 1 as well; it needs no solver.")] = False,
     signal: SignalOption = None,
     dask: Annotated[str | None, typer.Option(help="Solve on a dask cluster: address of its scheduler, or `local`.")] = None,
+    keep: LogOption = None,
     json: JsonOption = False,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("out"),
     device: DeviceOption = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -66,13 +70,14 @@ def predict(
     from hybridworld.deploy.answer import Request
     from hybridworld.deploy.question import from_file, from_split
 
-    hybrid, changes = load_hybrid(model, own_system(system_option), backbone, dask, signal, device), parse_params(param)
+    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine)
+    changes = parse_params(param)
     if input:
         question = from_file(input, hybrid.spec, frame, changes)
     else:
         question = from_split(hybrid, split, seed, count, frame or 0, changes)
     request = Request(horizon, mode, q, coverage, check, tolerance, error_map)
-    told = predict_to_files(model, hybrid, question, request, out)
+    told = predict_to_files(model, hybrid, question, request, out, keep)
     if json:
         print(dumps(told, indent=2))
     else:
@@ -102,6 +107,11 @@ def serve(
     timeout: Annotated[float, typer.Option(min=1, help="Seconds until a request is given up with 504.")] = 60,
     solver_seconds: Annotated[float, typer.Option(min=0, help="Solver time per request.")] = 30,
     client_seconds: Annotated[float, typer.Option(min=1, help="Solver time per client and minute.")] = 60,
+    keep: LogOption = None,
+    keep_most: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Answers kept per model, the newest (default: a gigabyte of them).")
+    ] = None,
+    engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: Annotated[
         list[str] | None, typer.Option("--system", help="A system of your own: file.py:Class (may be given several times).")
@@ -113,8 +123,22 @@ def serve(
 
     limits = Limits(queue=queue, seconds=timeout, solver_seconds=solver_seconds, client_seconds=client_seconds)
     own, browser = system_option or [], not no_browser
-    if serve_models(models, runs, own, backbone, host, port, token, limits, workers, dask, browser):
+    where, kept = (host, port, token), (keep, keep_most)
+    if serve_models(models, runs, own, backbone, *where, limits, workers, dask, browser, engine, *kept):
         raise typer.Exit(130)
+
+
+@commands.command(epilog="For example: hybridworld export ball3d --onnx ball3d.onnx")
+def export(
+    model: ModelArgument,
+    onnx: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an ONNX file, with all that mode 2 takes.")] = None,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+) -> None:
+    """Write a model for programs without torch, and check that it answers like the model."""
+    from hybridworld.app.export import export_model
+
+    export_model(model, onnx, own_system(system_option), backbone)
 
 
 @commands.command()

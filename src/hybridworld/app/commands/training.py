@@ -1,5 +1,6 @@
 """`train` and `calibrate`: models made."""
 
+from json import dumps
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -9,6 +10,8 @@ import typer
 from hybridworld.app.options import (
     BackboneOption,
     DeviceOption,
+    JsonOption,
+    ModelArgument,
     ResolvedOption,
     SignalOption,
     SolverOption,
@@ -114,3 +117,32 @@ def calibrate(
     else:
         path, bundle = calibrate_to_file(model or "", backbone, data, environment, count, out, signal, device)
     show_calibration(path, bundle)
+
+
+@commands.command(epilog="For example: hybridworld refine ball3d --from log/ball3d --minutes 10")
+def refine(
+    model: ModelArgument,
+    log: Annotated[Path, typer.Option("--from", metavar="LOG", help="What `serve --keep` or `predict --keep` has written.")],
+    minutes: Annotated[float, typer.Option(metavar="N", min=0.05, help="A budget for replay, training and evidence.")] = 10,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A dataset to replay (default: the solver's trajectories).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For a better model (default: NAME-refined.safetensors beside it).")
+    ] = None,
+    replaced: Annotated[bool, typer.Option("--replace", help="Write a better model over MODEL.")] = False,
+    json: JsonOption = False,
+    backbone: BackboneOption = None,
+    system_option: SolverOption = None,
+) -> None:
+    """Let a model learn from what it deferred. It is written only if held-out evidence says that it is better."""
+    began = monotonic()
+    from hybridworld.app.refine import refine_model, show
+
+    told = refine_model(model, log, minutes, began, data, out, replaced, own_system(system_option), backbone)
+    if json:
+        print(dumps(told, indent=2))
+    else:
+        show(told)
+    if not told["accepted"]:
+        raise typer.Exit(1)

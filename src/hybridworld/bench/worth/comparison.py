@@ -45,6 +45,7 @@ class Comparison:
             "identity": self.environment.identity,
             "unit": dict(zip(spec.channels, self.unit.tolist(), strict=True)),
             "count": self.count,
+            "engine": self.model.engine if self.model else None,
             "rows": [row_content(row, self.rows) for row in self.rows],
             "break_even": price(spec, bundle.provenance, self.rows) if bundle else None,
             "verdicts": [said for found in self.by_horizon.values() for said in verdicts(found)],

@@ -1,0 +1,349 @@
+"""Which engine answers for a model on this machine: tried once, remembered on disk.
+
+    network -> program -> a process of its own: does the engine live?  -> here: does it agree with eager torch, is it faster?
+
+Agreement is asked of states and of scores, by the model's own trust signal, guide and chained passes included. An engine in
+float32 may differ by EXACT deviations; one in bfloat16 by a share SHARE of the model's own error, the rmse on its validation
+data at the horizon where that is smallest. The fastest that agrees answers, for single states and for batches by themselves.
+Where none is faster, and wherever anything fails, that is eager torch.
+"""
+
+import inspect
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import torch
+from filelock import FileLock
+from torch import Tensor
+
+import hybridworld
+from hybridworld.data.atomic import write_atomically
+from hybridworld.data.provenance import cpu
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.errors import HybridWorldError, InvalidInput, raised
+from hybridworld.physics.spec_text import spec_to_text
+from hybridworld.surrogate.bundle import digest
+from hybridworld.surrogate.engines.engine import Run, Running, exported
+from hybridworld.surrogate.engines.registry import AUTO, EAGER, ENGINES, find_engine, installed
+from hybridworld.surrogate.engines.trial import Trial, gain_over, prepare, take_turns, try_engines
+from hybridworld.surrogate.parallel import threads_for
+from hybridworld.surrogate.pieces import rows_at_once
+from hybridworld.surrogate.surrogate import Surrogate
+from hybridworld.surrogate.wrapped import Wrapped
+
+EXACT, SHARE = 1e-5, 0.1
+"""How far an engine may be from eager torch: in deviations (float32), and as a share of the model's own error (bfloat16)."""
+MANY = 16
+"""States in a batch, at most, with which engines are tried."""
+WORTH = 1.05
+"""An engine must be so many times as fast as eager torch."""
+KEPT = 24
+"""Models that are remembered; those that were not used for longest are forgotten."""
+MEMORY, LOCK = "verdicts.json", ".lock"
+PACKAGES = ("torch", "openvino", "onnxruntime", "onnx", "onnxscript")
+WISH = "HYBRIDWORLD_ENGINE"
+
+
+class NoEngine(UserWarning):
+    """Why eager torch answers though an engine was chosen."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known about one engine: how many times as fast as eager torch it is, by how much it differs; or why it is out."""
+
+    engine: str
+    failure: str | None = None
+    one: float = 0.0
+    """Gain on single states."""
+    many: float = 0.0
+    """Gain on batches."""
+    states: float | None = None
+    """Root mean square of the difference, in deviations: the largest over states."""
+    scores: float | None = None
+    """The largest difference of a score."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The verdicts about one model with so many threads on this machine, and the folder with what the engines wrote."""
+
+    folder: Path
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, surrogate: Surrogate) -> "Memory":
+        """What is remembered; nothing, where nothing is or where it cannot be read."""
+        folder = cache() / key_of(surrogate)
+        try:
+            found = {name: Verdict(**each) for name, each in json.loads((folder / MEMORY).read_text()).items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            found = {}
+        return cls(folder, found)
+
+    def best(self, rows: str) -> str:
+        """The engine for `one` state or for `many`."""
+        gains = {name: getattr(each, rows) for name, each in self.verdicts.items() if not each.failure and name in ENGINES}
+        fastest = max(gains, key=lambda name: gains[name], default=EAGER)
+        return fastest if gains.get(fastest, 0) >= WORTH else EAGER
+
+    def gain(self, rows: str) -> float:
+        """How many times as fast as eager torch that is."""
+        name = self.best(rows)
+        return 1.0 if name == EAGER else getattr(self.verdicts[name], rows)
+
+    @property
+    def complete(self) -> bool:
+        """Is every engine known that would be tried unasked?"""
+        return set(installed(quick=True)) <= set(self.verdicts)
+
+
+# What a caller says.
+
+
+def set_engine(model: HybridModel, wish: str | None = None, look: Callable[[str], None] | None = None) -> None:
+    """Let that engine answer for the model: eager, auto, or one by its name, which is tried first and refused where it fails.
+
+    `auto`, the default unless HYBRIDWORLD_ENGINE says otherwise, is the best that is remembered. Where nothing is, engines are
+    tried if somebody is there to be told so, by `look`; else eager torch answers.
+    """
+    wish = wish or os.environ.get(WISH) or AUTO
+    if wish not in (AUTO, EAGER):
+        find_engine(wish)
+    surrogate = model.surrogate
+    surrogate.engine = None
+    if wish == EAGER or (wish == AUTO and not runnable(surrogate)):
+        return
+    if not runnable(surrogate):
+        where = "another device" if not isinstance(surrogate, Wrapped) else "code of its own"
+        raise InvalidInput(f"The engine {wish} runs trained networks on the CPU, and this model runs on {where}: use eager.")
+    try:
+        memory = Memory.of(surrogate)
+        if wish != AUTO:
+            memory = memory if wish in memory.verdicts else judge_engines(model, [wish])
+        elif not memory.complete and look is not None:
+            look(f"looking for the fastest engine for {model.spec.name} on this machine, once (--engine eager: not now)")
+            memory = judge_engines(model, installed(quick=True))
+            look(in_words(memory))
+    except (OSError, HybridWorldError) as error:
+        if wish != AUTO:
+            raise
+        warnings.warn(f"Engines cannot be tried or remembered ({error}): eager torch answers.", NoEngine, stacklevel=2)
+        return
+    if wish != AUTO and memory.verdicts[wish].failure:
+        raise InvalidInput(f"The engine {wish} cannot answer for this model here: it {memory.verdicts[wish].failure}.")
+    pair = (wish, wish) if wish != AUTO else (memory.best("one"), memory.best("many"))
+    surrogate.engine = opened(surrogate, memory.folder, *pair)
+
+
+def in_words(memory: Memory) -> str:
+    """The choice in a sentence."""
+    one, many = memory.best("one"), memory.best("many")
+    chosen = "eager torch answers, as no engine is faster"
+    if {one, many} != {EAGER}:
+        gains = (memory.gain("one"), memory.gain("many"))
+        times = "{:.2g} times as fast as eager torch on one state and {:.2g} times in batches".format(*gains)
+        chosen = f"{named(one, many)} answers, {times}"
+    failed = "; ".join(f"{each.engine} {each.failure}" for each in memory.verdicts.values() if each.failure)
+    return f"{chosen}. Not used: {failed}" if failed else chosen
+
+
+def named(one: str, many: str) -> str:
+    """Of an engine for single states and one for batches."""
+    return one if one == many else f"{one} (batches: {many})"
+
+
+def runnable(surrogate: Surrogate) -> bool:
+    """Can another engine than eager torch run it?"""
+    return not isinstance(surrogate, Wrapped) and surrogate.mean.device.type == "cpu"
+
+
+# How engines are judged.
+
+
+def judge_engines(model: HybridModel, names: Sequence[str], again: bool = False) -> Memory:
+    """Try the engines that are not known yet, or all `again`; remember what is found, and return all that is known."""
+    surrogate = model.surrogate
+    folder = cache() / key_of(surrogate)
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / LOCK):  # another process may have the same question
+        known = dict(Memory.of(surrogate).verdicts)
+        new = [name for name in names if again or name not in known]
+        if new:
+            known |= {verdict.engine: verdict for verdict in verdicts(model, new, folder)}
+            content = {name: asdict(verdict) for name, verdict in known.items()}
+            write_atomically(folder / MEMORY, json.dumps(content, indent=1).encode())
+    forget()
+    return Memory(folder, known)
+
+
+def verdicts(model: HybridModel, names: Sequence[str], folder: Path) -> Iterator[Verdict]:
+    """One per engine: first all of them in a process of their own, then those that lived, here."""
+    surrogate, asked = model.surrogate, questions(model)
+    threads = threads_for(surrogate.spec)
+    with torch.no_grad(), surrogate.eager():
+        inputs = [surrogate.inputs(*each, surrogate.ask_guide(*each) if surrogate.config.guide else None) for each in asked]
+        given = [(list(each.values()), surrogate.answer(**each)) for each in inputs]
+    try:
+        prepare(exported(surrogate, inputs[-1]), given, folder)
+    except Exception as error:  # a network of the user's own may do anything
+        why = f"needs a network that torch can export, and this one raised {raised(error)}"
+        yield from (Verdict(name, why) for name in names)
+        return
+    for trial in try_engines(names, folder, threads):
+        yield judged(model, trial, asked, folder)
+    for path in chain(folder.glob("*.pt"), folder.glob("program.*")):
+        path.unlink()
+
+
+def judged(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, Tensor, Tensor]], folder: Path) -> Verdict:
+    """Of an engine that lived: its answers, maps and times beside those of eager torch."""
+    if trial.failure:
+        return Verdict(trial.engine, trial.failure)
+    surrogate = model.surrogate
+    limit = allowed(model, trial.engine)
+    threads = threads_for(surrogate.spec)
+    run = find_engine(trial.engine).open(folder, positional(surrogate), threads)
+    states = scores = 0.0
+    gains = []
+    with torch.inference_mode():
+        for each in asked:
+            with surrogate.eager():
+                expected = model.signal(*each)
+            surrogate.engine = Running(trial.engine, run)
+            try:
+                found = model.signal(*each)
+                slow, fast = take_turns([eagerly(surrogate, *each), lambda each=each: surrogate(*each)])  # type: ignore[misc]
+            finally:
+                surrogate.engine = None
+            gains.append(gain_over(slow, fast, threads))
+            unit = surrogate.std.reshape(-1, *[1] * len(surrogate.spec.grid))
+            off = ((found.prediction - expected.prediction) / unit).flatten(1).square().mean(dim=1).sqrt()
+            states = max(states, float(off.max()))
+            scores = max(scores, float((found.score - expected.score).abs().max()))
+    if not (states <= limit and scores <= limit):
+        why = f"differs from eager torch by {states:.2g} deviations (states) and {scores:.2g} (scores); allowed is {limit:.2g}"
+        return Verdict(trial.engine, why, states=states, scores=scores)
+    return Verdict(trial.engine, None, gains[0], gains[-1], states, scores)
+
+
+def eagerly(surrogate: Surrogate, *inputs: Tensor) -> Callable[[], Tensor]:
+    """A call of the network itself."""
+
+    def call() -> Tensor:
+        with surrogate.eager():
+            return surrogate(*inputs)
+
+    return call
+
+
+def allowed(model: HybridModel, engine: str) -> float:
+    """How far an engine may be from eager torch, in deviations."""
+    error = model.validation_rmse
+    return EXACT if find_engine(engine).exact else 0.0 if error is None else SHARE * error
+
+
+def questions(model: HybridModel) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """One state, and a batch with several horizons, some of them answers of the model; (states, horizons, params)."""
+    surrogate, spec = model.surrogate, model.spec
+    count = max(2, min(MANY, rows_at_once(spec)))
+    if model.system is not None:
+        states, params = (torch.from_numpy(each.astype(np.float32)) for each in model.system.initials("val", range(count)))
+    else:
+        rng = torch.Generator().manual_seed(0)
+        unit = surrogate.std.reshape(-1, *[1] * len(spec.grid))
+        states = surrogate.mean.reshape(unit.shape) + unit * torch.randn(count, *spec.shape, generator=rng)
+        params = surrogate.param_mean.expand(count, -1).clone()
+    ladder = sorted(model.trained, reverse=True)
+    rungs = ladder[:: max(1, len(ladder) // count)]
+    horizons = torch.tensor([float(rungs[row % len(rungs)]) for row in range(count)])
+    horizons[-1] = ladder[-1]
+    with torch.no_grad(), surrogate.eager():
+        states[1::2] = surrogate(states[1::2], float(ladder[0]), params[1::2])
+    return [(states[:1].clone(), horizons[:1].clone(), params[:1].clone()), (states, horizons, params)]
+
+
+def positional(surrogate: Surrogate) -> Run:
+    """`Surrogate.answer` with its inputs in their order."""
+    names = ["states", "horizons", *(["params"] if surrogate.sees_params else []), "then"]
+    return lambda *inputs: surrogate.answer(**dict(zip(names, inputs, strict=False)))
+
+
+def opened(surrogate: Surrogate, folder: Path, one: str, many: str) -> Running | None:
+    """The engines for single states and for batches, ready to answer; None, with a warning, where one cannot be opened."""
+    if {one, many} == {EAGER}:
+        return None
+    eager, threads = positional(surrogate), threads_for(surrogate.spec)
+    try:
+        runs = {name: find_engine(name).open(folder, eager, threads) for name in {one, many} - {EAGER}} | {EAGER: eager}
+        os.utime(folder)
+    except Exception as error:
+        told = f"The engine {named(one, many)} cannot be opened ({raised(error)}): eager torch answers."
+        warnings.warn(f"{told} Remove {folder} to look for engines again.", NoEngine, stacklevel=3)
+        return None
+    if one == many:
+        return Running(one, runs[one])
+    few = max(2, min(MANY, rows_at_once(surrogate.spec))) ** 0.5  # half way, in octaves
+    return Running(named(one, many), lambda *inputs: runs[one if len(inputs[0]) <= few else many](*inputs))
+
+
+# What is remembered.
+
+
+def cache() -> Path:
+    """The folder for all models: $HYBRIDWORLD_CACHE, else hybridworld in the user's cache."""
+    given = os.environ.get("HYBRIDWORLD_CACHE")
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hybridworld"
+    return (Path(given) if given else usual) / "engines"
+
+
+def forget() -> None:
+    """Remove all but the models that were used last."""
+    known = sorted((path for path in cache().iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in known[KEPT:]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def key_of(surrogate: Surrogate) -> str:
+    """Changes with weights, settings, code, processor, versions and threads."""
+    text = [
+        hybridworld.__version__,
+        surrogate.config.model_dump_json(),
+        json.dumps(spec_to_text(surrogate.spec), default=str),
+        cpu(),
+        instructions(),
+        *(f"{name} {version_of(name)}" for name in PACKAGES),
+        str(threads_for(surrogate.spec)),
+        *(path.read_text() for path in code_of(surrogate)),
+    ]
+    tensors = {name: values.cpu() for name, values in surrogate.state_dict().items() if isinstance(values, Tensor)}
+    return f"{surrogate.spec.name}-{digest(chr(10).join(text), tensors)[:24]}"
+
+
+def code_of(surrogate: Surrogate) -> list[Path]:
+    """The files whose change may change a network: those of this package, and that of a backbone of the user's."""
+    own = [inspect.getsourcefile(type(surrogate.backbone))] if hasattr(surrogate, "backbone") else []
+    return [*sorted(Path(inspect.getfile(Surrogate)).parent.rglob("*.py")), *(Path(path) for path in own if path)]
+
+
+def instructions() -> str:
+    """What the processor says that it can do."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def version_of(package: str) -> str:
+    """`none` where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
