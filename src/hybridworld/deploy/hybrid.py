@@ -245,6 +245,7 @@ class HybridModel:
             raise InvalidInput(f"The model of {self.spec.name} has the grid {self.spec.grid}: only sets of objects can grow.")
         other = copy(self)
         other.surrogate = copy(self.surrogate)  # the same weights
+        other.surrogate.engine = None  # it was made for one number
         other.surrogate.spec = replace(self.spec, grid=tuple(grid))
         if self.system is not None:
             other.system = self.system.resized(grid)
