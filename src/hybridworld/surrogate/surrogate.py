@@ -180,7 +180,7 @@ class Surrogate(nn.Module):
             states = self.denormalise(z)
             then = self.ask_guide(states, horizons, params) if then is None else then
             return self.correct(z, states, then, horizons, params)
-        seen = driven(self.spec, z, self._checked(params, len(z)), self.mean, self.std) if self.sees_params else z
+        seen = driven(self.spec, z, self._checked(params, z.shape[0]), self.mean, self.std) if self.sees_params else z
         answer = self.backbone(seen, self.conditioning(horizons, self.conditions(z, params)))
         unit = self.unit_of_change(horizons)
         if self.config.residual == "scaled" and self.spec.is_field:
