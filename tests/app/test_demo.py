@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from hybridworld.app import demo
-from hybridworld.physics.registry import BUILT_IN
+from hybridworld.physics.registry import built_in, find_system
 from tests.app.commands import command
 
 ROOT = Path(__file__).parents[2]
@@ -29,12 +29,12 @@ def page_below(folder):
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_make_demo_runs_the_command_demo():
-    told = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+    told = subprocess.run(["make", "--dry-run", "--no-print-directory", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.splitlines()[-1].endswith("/hybridworld demo")
 
 
 def test_the_page_shows_a_system_and_its_model(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(demo, "BUILT_IN", ("ball3d",))
+    monkeypatch.setattr(demo, "built_in", lambda: [find_system("ball3d")])
     monkeypatch.setattr(demo, "VECTORS", 3)
     demo.run_demo(tmp_path)
     page = page_below(tmp_path)
@@ -45,4 +45,4 @@ def test_the_page_shows_a_system_and_its_model(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_the_whole_demo(tmp_path):
     command("demo", "--out", tmp_path)
-    assert page_below(tmp_path).count('class="moving"') == len(BUILT_IN)
+    assert page_below(tmp_path).count('class="moving"') == len(built_in())
