@@ -29,7 +29,8 @@ def page_below(folder):
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_make_demo_runs_the_command_demo():
-    told = subprocess.run(["make", "--dry-run", "--no-print-directory", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+    asked = ["make", "--dry-run", "--no-print-directory", "demo"]
+    told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.splitlines()[-1].endswith("/hybridworld demo")
 
 
