@@ -254,8 +254,10 @@ class HybridModel:
 
     def _for(self, state: Any) -> Self:
         """This model, or for a set of another number of objects the one for these."""
-        shape = np.shape(state)
-        if not self.spec.objects or len(shape) < 2 or shape[-1] == self.spec.grid[0] or shape[-1] < 1:
+        if not self.spec.objects:
+            return self
+        shape = as_array(f"{self.spec.name}: the state", state).shape
+        if len(shape) < 2 or shape[-1] == self.spec.grid[0] or shape[-1] < 1:
             return self
         return self.resized(shape[-1:])
 
