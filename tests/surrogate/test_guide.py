@@ -18,8 +18,8 @@ from hybridworld.surrogate.guide import Guide
 from hybridworld.surrogate.objective import Objective
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import Task, train
-from hybridworld.surrogate.variables import gas_state, gas_variables
-from tests.surrogate.flows import Drift, ones, table
+from hybridworld.surrogate.variables import gas_state, gas_variables, signed_log
+from tests.surrogate.flows import RING, Drift, ones, table
 
 EULER = hw.system("euler2d").resized((16, 16))
 OREGONATOR = hw.system("oregonator").resized((16, 16))
@@ -189,6 +189,28 @@ def test_any_finite_answer_is_a_gas_that_can_exist(scale, seed, spread):
     EULER.check_physical(coarse)
     kinetic = 0.5 * (coarse[:, 1:3] ** 2 / coarse[:, :1]).sum(axis=1)
     assert (coarse[:, 3] - kinetic > 0).all()
+
+
+@given(z=st.floats(-1e6, 1e6, width=32))
+def test_the_signed_logarithm_is_odd_rises_and_keeps_what_is_small(z):
+    values = torch.tensor([z, -z, z + abs(z) / 8 + 1e-3, z / max(abs(z), 1) / 1e3])
+    one, negative, above, small = signed_log(values)
+    assert one == -negative and above > one and abs(small - values[3]) <= 1e-3 * abs(values[3])
+
+
+def test_a_network_that_sees_signed_logarithms_answers_in_channels():
+    """What it sees of a value a million times the usual is small, and what it begins with is no change of it."""
+    spec, seen = RING, []
+    config = configure(spec, "smoke", ["surrogate.backbone=leap", "surrogate.variables=signed log", "surrogate.patch=2"])
+    net, states = Surrogate(spec, config.surrogate, ones(spec)).eval(), 1e6 * random(2, *spec.shape, seed=1)
+    net.backbone.stem.register_forward_pre_hook(lambda _, given: seen.append(float(given[0].abs().max())))
+    torch.testing.assert_close(net(states, 4.0, torch.full((2, 1), 0.2)), states)
+    assert seen[0] < 30
+
+
+def test_a_guided_network_does_not_see_signed_logarithms():
+    with pytest.raises(InvalidInput, match="signed log is for networks without a guide"):
+        configure(EULER.spec, "guided", ["surrogate.variables=signed log"])
 
 
 @settings(max_examples=50)

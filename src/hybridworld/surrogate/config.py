@@ -30,7 +30,7 @@ class SurrogateConfig(Section):
 
     backbone: str = Field(description="unet, leap, mlp, objects, or path/to/file.py:Class")
     width: int | None = Field(
-        None, ge=1, le=8192, description="features of the network (unet 48, leap 96, mlp 256, objects 64)"
+        None, ge=1, le=8192, description="features of the network (unet 48, leap 96, mlp 256, objects 96)"
     )
     patch: int | None = Field(
         None, ge=1, description="leap: cells along each axis that make one latent cell (default: 8, 4 or 2, by the grid)"
@@ -41,8 +41,10 @@ class SurrogateConfig(Section):
     )
     guide_scheme: str | None = Field(None, description="one of the system's variants that the guide runs (default: its own)")
     guide_steps: int = Field(1, ge=1, description="solver frames of the guide per frame, for systems with a frame_step")
-    variables: Literal["channels", "physical"] = Field(
-        "channels", description="channels: as they are; physical: the answer is always a state that can exist"
+    variables: Literal["channels", "signed log", "physical"] = Field(
+        "channels",
+        description="channels: as they are; signed log: the network sees their logarithms, for channels with long tails; "
+        "physical: the answer is always a state that can exist",
     )
     params: bool = Field(True, description="does the network see the parameters of the dynamics?")
     residual: Literal["scaled", "plain"] = Field(
@@ -138,6 +140,8 @@ class Config(Section):
                 raise ValueError(
                     f"surrogate.guide is for the backbone {' or '.join(GUIDED)}, not for {self.surrogate.backbone}"
                 )
+            if self.surrogate.variables == "signed log":
+                raise ValueError("surrogate.variables=signed log is for networks without a guide")
         if training.weighting == "guide" and not self.surrogate.guide:
             raise ValueError("training.weighting=guide needs surrogate.guide=true")
         if training.weighting == "guide" and (training.dagger or training.objective != "supervised"):
@@ -168,6 +172,13 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
         },
         False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
     },
+    "pure": {
+        True: {
+            "surrogate": {"backbone": "leap", "variables": "signed log"},
+            "training": FIELDS | GUIDED | {"weighting": "horizon", "dagger": 0.1},
+        },
+        False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
+    },
     "smoke": {
         True: {
             "surrogate": {"width": 8},
@@ -178,8 +189,8 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
 }
 """`paper`: the hyperparameter table (systems may add to it), and the state alone. `laptop`: what two cores do in the time of a
 coffee break; the network sees the parameters. `guided`: a network that corrects a coarse run of the system's own solver, for
-Euler 2D 50 minutes on two cores; a state vector has no coarse grid, and is trained as by `laptop`. `smoke`: is everything
-connected?"""
+Euler 2D 50 minutes on two cores; a state vector has no coarse grid, and is trained as by `laptop`. `pure`: the same network
+without a guide, as the paper has it: it learns the dynamics from data alone. `smoke`: is everything connected?"""
 
 
 def configure(

@@ -8,7 +8,8 @@ stands for the state after free motion.
 
 A guided surrogate corrects a coarse run of the system's own solver instead (`guided`). It therefore needs the system's code:
 `attach_guide` gives it. With physical variables z are the variables of a gas (`variables`), or channels that are kept inside
-the ranges that their fields allow: the answer is a state that can exist.
+the ranges that their fields allow: the answer is a state that can exist. A network may also see the signed logarithm of z while
+it answers in z.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ from hybridworld.surrogate.engines.engine import Running
 from hybridworld.surrogate.guide import Guide
 from hybridworld.surrogate.leap import averaged
 from hybridworld.surrogate.normalisation import Normalisation, amplitude, driven, free_motion
-from hybridworld.surrogate.variables import gas_state, gas_variables
+from hybridworld.surrogate.variables import gas_state, gas_variables, signed_log
 
 CONDITION = 64
 
@@ -181,7 +182,8 @@ class Surrogate(nn.Module):
             then = self.ask_guide(states, horizons, params) if then is None else then
             return self.correct(z, states, then, horizons, params)
         seen = driven(self.spec, z, self._checked(params, z.shape[0]), self.mean, self.std) if self.sees_params else z
-        answer = self.backbone(seen, self.conditioning(horizons, self.conditions(z, params)))
+        shown_to_it = signed_log(seen) if self.config.variables == "signed log" else seen
+        answer = self.backbone(shown_to_it, self.conditioning(horizons, self.conditions(z, params)))
         unit = self.unit_of_change(horizons)
         if self.config.residual == "scaled" and self.spec.is_field:
             unit = unit * amplitude(z)[:, None]

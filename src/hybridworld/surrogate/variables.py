@@ -1,4 +1,6 @@
-"""Variables of an ideal gas in which a network works: whatever finite numbers it answers with, they are a state that can exist.
+"""Variables in which a network works.
+
+Those of an ideal gas: whatever finite numbers the network answers with, they are a state that can exist.
 
     (density, momentum, energy)  <->  (log density, velocity, 0.3 log pressure)
 
@@ -18,6 +20,11 @@ COLDEST = 4e-6
 """Internal over kinetic energy, at least: less than that is lost when their sum is rounded to float32."""
 OF_PRESSURE = 0.3
 """Brings the spread of log pressure near those of the others."""
+
+
+def signed_log(z: Tensor) -> Tensor:
+    """z near zero, and the logarithm of what is large: sign(z) log(1 + |z|)."""
+    return z.sign() * z.abs().log1p()
 
 
 def gas_variables(states: Tensor, gamma: float) -> Tensor:

@@ -44,8 +44,8 @@ def train(
     preset: Annotated[
         str | None,
         typer.Option(
-            help="paper, laptop, guided, or smoke (default: laptop; with --minutes guided where the system can be coarsened; "
-            "with --from that of the model)."
+            help="paper, laptop, guided, pure, or smoke (default: laptop; with --minutes guided where the system can be "
+            "coarsened; with --from that of the model)."
         ),
     ] = None,
     wishes: Annotated[
