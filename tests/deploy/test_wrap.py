@@ -312,7 +312,7 @@ def test_what_another_program_could_not_find_is_not_saved(f, says, tmp_path):
         ({"horizons": "few"}, "horizons are f, e, w"),
         ({"horizons": (float("nan"),)}, "horizons are nan"),
         ({"system": ENV.spec}, "give an hw.Environment, its name, or"),
-        ({"signal": "symmetries"}, "There is no signal 'symmetries' for the model of oscillator: choose step-doubling, many"),
+        ({"signal": "symmetries"}, "There is no signal 'symmetries' for the model of oscillator: choose 'step-doubling', '"),
         ({"signal": "step-dubling"}, "Did you mean 'step-doubling'"),
     ],
 )

@@ -134,9 +134,10 @@ def chosen_signal(bundle: Bundle, system: Environment | None, name: str | None =
     chosen = (known or (StepDoubling.name,))[0] if name is None else name
     signal = find_signal(chosen, Ingredients(bundle.surrogate, system))
     if name is not None and signal.name not in known:
+        others = " and ".join(f"'{each}'" for each in known) or "none"
         there = " --out FILE" if model in shipped() else ""
         raise InvalidInput(
-            f"The model {model} has no calibration for the signal '{signal.name}' (it has {' and '.join(known) or 'none'}): "
+            f"The model {model} has no calibration for the signal '{signal.name}' (it has {others}): "
             f'run `hybridworld calibrate {model} --signal "{signal.name}"{there}`.'
         )
     return signal
