@@ -48,7 +48,7 @@ class Chains:
 
 def rollout(experiment: Experiment) -> list[Row]:
     """RMSE after k links of those chains that are not lost, the shares that are lost and deferred, and who fails."""
-    count = min(CHAINS[bool(experiment.environment.spec.grid)], experiment.setting.pairs)
+    count = min(CHAINS[experiment.environment.spec.is_field], experiment.setting.pairs)
     found = experiment.remember(("chains", LINKS, count), partial(all_chains, experiment, count))
     rows = []
     for name, parts in found.items():
