@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from hybridworld.deploy.engines import set_engine
-from hybridworld.deploy.hybrid import HybridModel, share_of_no_change
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.arguments import shown
@@ -83,7 +83,7 @@ def ready(
 
 def warn_if_weak(model: HybridModel, bundle: Bundle) -> None:
     """Say what makes the answers or the promises of a model worth little."""
-    share = share_of_no_change(bundle.validation)
+    share = bundle.share_of_no_change
     if share is not None and share > HARDLY:
         warnings.warn(
             f"The model of {model.spec.name} hardly beats no change: its validation MSE is {share:.2g} times that of answering "

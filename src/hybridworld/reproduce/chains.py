@@ -13,7 +13,8 @@ import numpy as np
 
 from hybridworld.bench.intervals import LOG, mean_interval, ratio_interval
 from hybridworld.bench.worth.contenders import Starts
-from hybridworld.deploy.hybrid import Forecast, HybridModel
+from hybridworld.deploy.forecast import Forecast
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import HybridWorldError
 from hybridworld.reproduce import paper
 from hybridworld.reproduce.experiment import Experiment, rmse_of
