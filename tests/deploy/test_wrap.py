@@ -11,6 +11,8 @@ from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
 from hybridworld.surrogate.horizons import halves
 from hybridworld.surrogate.wrapped import makes_a_model, name_of, takes_params
+from hybridworld.trust.registry import find_signal
+from hybridworld.trust.signal import Ingredients
 from tests.deploy import foreign
 from tests.surrogate.flows import Oscillator, Ring
 
@@ -256,6 +258,14 @@ def test_it_is_saved_and_loaded_with_its_code(f, tmp_path):
     assert (after.trained, after.threshold(4, 0.5)) == (before.trained, before.threshold(4, 0.5))
     after.save(tmp_path / "again.safetensors")
     assert sha256(tmp_path / "again.safetensors") == sha256(path)
+
+
+def test_a_signal_that_needs_no_parts_of_a_horizon_maps_every_horizon_that_is_answered():
+    found = hw.wrap(foreign.leap, ENV, horizons=(1, 2, 4, 8), count=50)
+    amplitude = found.with_signal(find_signal("input amplitude", Ingredients(found.surrogate)))
+    assert (found.mapped_horizons, amplitude.mapped_horizons) == ((2, 4, 8), (1, 2, 4, 8))
+    assert len(amplitude.predict(STATES, 1, PARAMS, mode=1, error_map=True).score) == len(STATES)
+    assert amplitude.with_signal(found.signal).mapped_horizons == (2, 4, 8)
 
 
 def test_weights_travel_in_the_file_and_win_over_those_of_the_code(tmp_path):

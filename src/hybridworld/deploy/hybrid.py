@@ -60,8 +60,7 @@ class HybridModel:
         self.longest = float(surrogate.horizons.max())
         """The longest horizon that is answered in one pass."""
         self.trained = frozenset(range(1, int(self.longest) + 1) if trained is None else trained)
-        answered = surrogate.answered
-        self.mapped_horizons = answered if answered is None or not self.signal.cost.parts else composed(answered)
+        self.mapped_horizons = mapped_by(self.signal, surrogate.answered)
         """The horizons that have an error map, where these are not all."""
         self.log: DeferredLog | None = None
         """Where questions that the solver answers in mode 2 are kept, with its answers; `keeping` opens one."""
@@ -375,7 +374,8 @@ class HybridModel:
     def with_signal(self, signal: TrustSignal) -> Self:
         """The same model with a map by another signal, for which nothing is calibrated: no thresholds, no bounds."""
         other = copy(self)
-        other.signal, other.calibration, other.bound, other._cell_bound = signal, None, None, None
+        other.signal, other.mapped_horizons = signal, mapped_by(signal, self.surrogate.answered)
+        other.calibration, other.bound, other._cell_bound = None, None, None
         return other
 
     def through(self, call: Callable[[Any], Any], solve: Solve | None) -> Self:
@@ -383,3 +383,8 @@ class HybridModel:
         other = copy(self)
         other.surrogate, other.signal, other._solve = call(self.surrogate), call(self.signal), solve
         return other
+
+
+def mapped_by(signal: TrustSignal, answered: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Of the horizons that a surrogate answers, those of which the signal draws a map; None: all."""
+    return composed(answered) if answered is not None and signal.cost.parts else answered
