@@ -34,7 +34,7 @@ demo: setup ## simulate the three systems and show them on one page
 	$(RUN)/hybridworld demo
 
 test: setup ## the tests: minutes on two cores
-	$(RUN)/python -m pytest
+	$(RUN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 
 test-slow: $(VENV)/.crosscheck $(WELL)/.ready ## the long checks, also against packages that nobody here wrote
 	HYBRIDWORLD_WELL_PYTHON=$(CURDIR)/$(WELL)/bin/python $(RUN)/python -m pytest -m slow

@@ -6,6 +6,10 @@ from hypothesis import settings
 settings.register_profile("unhurried", deadline=None)  # cores are shared, so a slow example proves nothing
 settings.load_profile("unhurried")
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes that share the cores
+    for name in ("HYBRIDWORLD_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
 os.environ["HYBRIDWORLD_ENGINE"] = "eager"  # the same answers on every machine; tests of engines name theirs
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and what they start, ignore Ctrl-C
