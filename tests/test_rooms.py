@@ -38,6 +38,11 @@ def imported_rooms(path):
                 yield parts[1]
 
 
+def test_one_file_imports_mujoco():
+    found = {path.name for path in SOURCE.rglob("*.py") if re.search(r"^\s*(import|from) mujoco\b", path.read_text(), re.M)}
+    assert found == {"tabletop_scene.py"}
+
+
 def test_every_module_stands_in_a_room():
     found = {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in SOURCE.rglob("*.py")}
     assert found <= {*ROOMS, "__init__", "__main__"}

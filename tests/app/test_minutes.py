@@ -81,12 +81,10 @@ def test_it_makes_what_it_needs_and_ends_with_a_verdict(quick, mine, tmp_path):
 def test_it_says_that_evidence_shrinks(quick, mine, tmp_path, monkeypatch):
     """Here the preset asks for more of it."""
     monkeypatch.setattr(minutes, "divide", lambda *given: Division(6, 2, 3, 5, 0.2, 0.2))
-    told = []
-    planner = minutes.Planner(
-        minutes.Clock(1.0, 0.0), tmp_path, hw_training("training.validation=64", "training.calibration=5"), None, told.append
-    )
+    told, training = {}, hw_training("training.validation=64", "training.calibration=5")
+    planner = minutes.Planner(minutes.Clock(1.0, 0.0), tmp_path, training, None, told.__setitem__)
     planner._divided(None, 6, True, "drift")
-    assert told == ["budget of 1 min: 3 (of 64 without a budget) trajectories choose the epoch, 5 calibrate"]
+    assert told == {"budget of 1 min": "3 (of 64 without a budget) trajectories choose the epoch, 5 calibrate"}
 
 
 def hw_training(*wishes):
@@ -152,10 +150,11 @@ def test_a_stream_serves_more_pairs_where_trajectories_are_expensive(quick, mine
     monkeypatch.setattr(minutes, "time_trajectories", lambda environment, seconds: ([], 6.0))
     monkeypatch.setattr(minutes, "Held", lambda *given: None)
     monkeypatch.setattr(minutes.Planner, "_pace", lambda self, material: (0.2, 0.1))
-    told = []
-    planner = minutes.Planner(minutes.Clock(10.0, 0.0), tmp_path, hw_training(), None, told.append)
+    told = {}
+    planner = minutes.Planner(minutes.Clock(10.0, 0.0), tmp_path, hw_training(), None, told.__setitem__)
     found = planner._for_stream(Drift())
     assert found.pairs == 120 and found.buffer == 7 and found.units == minutes.FEWEST_UNITS
+    assert told["stream"] == "120 pairs per trajectory, 7 at hand"
     assert found.costs.sample == pytest.approx(0.2 * 1.25) and (found.division.epochs, found.samples) == (2, 24)
     assert minutes.Schedule.load(tmp_path, 10.0, minutes.STREAM) == found
 

@@ -11,6 +11,8 @@ from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
 from hybridworld.surrogate.horizons import halves
 from hybridworld.surrogate.wrapped import makes_a_model, name_of, takes_params
+from hybridworld.trust.registry import find_signal
+from hybridworld.trust.signal import Ingredients
 from tests.deploy import foreign
 from tests.surrogate.flows import Oscillator, Ring
 
@@ -252,9 +254,18 @@ def test_it_is_saved_and_loaded_with_its_code(f, tmp_path):
         one, other = (each.predict(STATES, horizon, PARAMS) for each in (before, after))
         np.testing.assert_array_equal(one.state, other.state)
         np.testing.assert_array_equal(one.score, other.score)
-    assert (after.judged, after.trained, after.threshold(4, 0.5)) == ((2, 4, 8), before.trained, before.threshold(4, 0.5))
+    assert after.mapped_horizons == (2, 4, 8)
+    assert (after.trained, after.threshold(4, 0.5)) == (before.trained, before.threshold(4, 0.5))
     after.save(tmp_path / "again.safetensors")
     assert sha256(tmp_path / "again.safetensors") == sha256(path)
+
+
+def test_a_signal_that_needs_no_parts_of_a_horizon_maps_every_horizon_that_is_answered():
+    found = hw.wrap(foreign.leap, ENV, horizons=(1, 2, 4, 8), count=50)
+    amplitude = found.with_signal(find_signal("input amplitude", Ingredients(found.surrogate)))
+    assert (found.mapped_horizons, amplitude.mapped_horizons) == ((2, 4, 8), (1, 2, 4, 8))
+    assert len(amplitude.predict(STATES, 1, PARAMS, mode=1, error_map=True).score) == len(STATES)
+    assert amplitude.with_signal(found.signal).mapped_horizons == (2, 4, 8)
 
 
 def test_weights_travel_in_the_file_and_win_over_those_of_the_code(tmp_path):
@@ -312,7 +323,7 @@ def test_what_another_program_could_not_find_is_not_saved(f, says, tmp_path):
         ({"horizons": "few"}, "horizons are f, e, w"),
         ({"horizons": (float("nan"),)}, "horizons are nan"),
         ({"system": ENV.spec}, "give an hw.Environment, its name, or"),
-        ({"signal": "symmetries"}, "There is no signal 'symmetries' for the model of oscillator: choose step-doubling, many"),
+        ({"signal": "symmetries"}, "There is no signal 'symmetries' for the model of oscillator: choose 'step-doubling', '"),
         ({"signal": "step-dubling"}, "Did you mean 'step-doubling'"),
     ],
 )

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybridworld as hw
-from hybridworld.physics import tabletop
+from hybridworld.physics import tabletop_bodies as bodies
 from hybridworld.physics.check import check_environment
 from hybridworld.physics.spec import SPLITS
 from hybridworld.physics.spec_text import spec_from_text, spec_to_text
-from hybridworld.physics.tabletop import EXTENT, FRONT, KIND, MASSES, POSITION, SIDEWAYS, SPIN, VELOCITY, Tabletop, rotations
+from hybridworld.physics.tabletop import Tabletop
+from hybridworld.physics.tabletop_bodies import EXTENT, FRONT, KIND, MASSES, POSITION, SIDEWAYS, SPIN, VELOCITY, rotations
+from hybridworld.physics.tabletop_scene import LIMIT
 
 ENV = Tabletop()
 SPEC = ENV.spec
@@ -23,7 +25,7 @@ def thing(kind, x=0.0, y=0.0, velocity=(0.0, 0.0), extent=(0.03, 0.03, 0.03), ma
     """One object at rest on the table, or moving; spheres roll."""
     column = np.zeros(len(SPEC.channels))
     column[KIND], column[MASSES], column[EXTENT] = kind, mass, extent
-    column[POSITION] = x, y, {-1: tabletop.HOVER, 0: extent[2] - tabletop.RESTING[0], 1: extent[2] - tabletop.RESTING[1]}[kind]
+    column[POSITION] = x, y, {-1: bodies.HOVER, 0: extent[2] - bodies.RESTING[0], 1: extent[2] - bodies.RESTING[1]}[kind]
     column[3:5] = velocity
     if kind == 1:
         column[FRONT], column[SIDEWAYS] = (1, 0, 0), (0, 1, 0)
@@ -33,7 +35,7 @@ def thing(kind, x=0.0, y=0.0, velocity=(0.0, 0.0), extent=(0.03, 0.03, 0.03), ma
 
 
 def scene(*things):
-    pusher = thing(-1, -0.2, -0.2, extent=tabletop.PUSHER, mass=1.0)
+    pusher = thing(-1, -0.2, -0.2, extent=bodies.PUSHER, mass=1.0)
     return Tabletop(grid=(len(things) + 1,)), np.stack([pusher, *things], axis=1)
 
 
@@ -48,7 +50,7 @@ def test_a_rolling_sphere_rolls_on():
 def test_a_sliding_box_stops_after_v_squared_over_twice_mu_g(friction):
     env, state = scene(thing(1, velocity=(0.5, 0.0)))
     later = env.solve(state, 64, np.array([friction, 0, 0]))
-    assert later[0, 1] == pytest.approx(0.5**2 / (2 * friction * tabletop.GRAVITY), rel=0.1)
+    assert later[0, 1] == pytest.approx(0.5**2 / (2 * friction * bodies.GRAVITY), rel=0.1)
     assert abs(later[3, 1]) < 1e-3
 
 
@@ -56,7 +58,7 @@ def test_the_pusher_moves_with_the_action_and_a_wall_stops_it():
     env, state = scene(thing(0, 0.2, 0.2))
     later = env.solve(state, 10, np.array([0.5, 0.4, 0.0]))
     assert later[0, 0] == pytest.approx(-0.2 + 10 * 0.02 * 0.4, abs=1e-6)
-    assert env.solve(state, 200, np.array([0.5, -0.4, 0.0]))[0, 0] == pytest.approx(-tabletop.LIMIT, abs=0.01)
+    assert env.solve(state, 200, np.array([0.5, -0.4, 0.0]))[0, 0] == pytest.approx(-LIMIT, abs=0.01)
 
 
 def test_what_the_pusher_meets_moves():
@@ -73,10 +75,10 @@ def test_samples_are_apart_on_the_table_and_in_their_ranges(seed, split, count):
     env.check_physical(state[None])
     assert (state[KIND] == -1).sum() == 1
     moving = state[KIND] >= 0
-    assert all(tabletop.MASS.within(mass, env.spec.regime(split)) for mass in state[MASSES, moving])
-    reach = np.array([tabletop._radius(column) for column in state.T])
+    assert all(bodies.MASS.within(mass, env.spec.regime(split)) for mass in state[MASSES, moving])
+    reach = np.array([bodies.radius(column) for column in state.T])
     gaps = np.hypot(*(state[:2, :, None] - state[:2, None])) - reach[:, None] - reach[None] + 10 * np.eye(count)
-    assert gaps.min() > 0 and (np.abs(state[:2]) <= tabletop.SIDE - reach).all()
+    assert gaps.min() > 0 and (np.abs(state[:2]) <= bodies.SIDE - reach).all()
 
 
 @given(seed=st.integers(0, 1000), number=st.integers(0, 7))
@@ -124,9 +126,7 @@ def test_orientation_survives_the_way_to_mujoco_and_back():
     state[FRONT, 1:], state[SIDEWAYS, 1:] = frames[:, :, 0].T, frames[:, :, 1].T
     state[SPIN, 1:] = rng.normal(size=(3, 3))
     found, (there, _) = state.copy(), env._scene_of(state, 0.5)
-    data = tabletop._mujoco().MjData(there.model)
-    there.load(data, state)
-    there.read(data, found)
+    there.read(there.begin(state, 0.002), found)
     np.testing.assert_allclose(found, state, atol=1e-12)
     np.testing.assert_allclose(np.linalg.det(rotations(state)), 1)
 

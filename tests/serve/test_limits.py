@@ -53,8 +53,12 @@ def test_a_client_in_debt_waits_until_its_budget_has_refilled(clock):
 def test_what_was_reserved_and_not_used_is_given_back(clock):
     budgets = Budgets(10.0)
     budgets.take("a", 10.0)
+    with pytest.raises(Refusal):
+        budgets.take("a", 1.0)
     budgets.give("a", 9.0)
-    budgets.take("a", 1.0)
+    budgets.take("a", 9.0)  # all that came back, and nothing more:
+    with pytest.raises(Refusal):
+        budgets.take("a", 1.0)
 
 
 @given(st.lists(st.tuples(st.floats(0, 30), st.floats(0, 20)), max_size=40))

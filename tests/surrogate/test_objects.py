@@ -16,7 +16,8 @@ from hybridworld.figures.forecasts import ForecastRow, page_of_forecasts
 from hybridworld.figures.scenes import bodies_of
 from hybridworld.figures.trajectories import animate_trajectory, picture, trajectory_page
 from hybridworld.physics.symmetry import Symmetry
-from hybridworld.physics.tabletop import KIND, POSITION, Tabletop
+from hybridworld.physics.tabletop import Tabletop
+from hybridworld.physics.tabletop_bodies import KIND, POSITION
 from hybridworld.surrogate.backbones import default_backbone, find_backbone
 from hybridworld.surrogate.normalisation import measure
 from hybridworld.surrogate.objects import Objects

@@ -56,6 +56,8 @@ def test_names_are_joined_by_a_plus_however_it_is_written(name):
 def test_an_unknown_name_lists_what_there_is():
     with pytest.raises(InvalidInput, match=r"no signal 'symetries' for the model of ball3d: .*Did you mean 'symmetries'"):
         find_signal("step-doubling + symetries", given(BALL))
+    with pytest.raises(InvalidInput, match=r"choose 'step-doubling', .*'Richardson, fixed-order', .*, or several"):
+        find_signal("guess", given(BALL))
     with pytest.raises(InvalidInput, match=r"no signal 'symmetries' for the model of ring: .*its system, .* is not known"):
         find_signal("symmetries", Ingredients(seeded(RING)))
 

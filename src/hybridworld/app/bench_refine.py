@@ -11,7 +11,7 @@ from hybridworld.app.progress import announce
 from hybridworld.app.refine import described, errors_of, gates_of, in_words
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.bench.refine import Compared, Gated, compare_on, meet_shift, refine
-from hybridworld.deploy.hybrid import KEEP
+from hybridworld.deploy.deferral import KEEP
 from hybridworld.deploy.load import solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment

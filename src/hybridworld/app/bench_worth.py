@@ -65,7 +65,7 @@ def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]
             sections[f"Error by kind of initial state, h = {horizon}"] = [
                 ["method", *kinds],
                 *(
-                    [row.method, *(f"{row.by_kind[kind]:.2g}" if kind in row.by_kind else "-" for kind in kinds)]
+                    [row.title, *(f"{row.by_kind[kind]:.2g}" if kind in row.by_kind else "-" for kind in kinds)]
                     for row in found
                 ),
             ]
@@ -97,7 +97,7 @@ def cells_of(row: Row, rows: Sequence[Row]) -> list[str]:
     """The numbers of one row, as text."""
     gains = [gain_of(row, rows, by) for by in HOW]
     return [
-        row.method,
+        row.title,
         digits(row.ms),
         digits(row.ms_batched),
         f"{row.rmse:.2g}",

@@ -12,7 +12,7 @@ from hybridworld.app.progress import stderr
 from hybridworld.app.tables import in_json
 from hybridworld.bench.intervals import Interval
 from hybridworld.bench.refine import MARGIN, Compared, Gated, Refinement, refine
-from hybridworld.deploy.hybrid import KEEP
+from hybridworld.deploy.deferral import KEEP
 from hybridworld.deploy.load import find_model, shipped
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment

@@ -87,9 +87,9 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
 
         return auroc_of_error_map(surrogate, pairs)
 
-    def tell(what: str) -> None:
+    def tell(subject: str, news: str) -> None:
         for each in watchers:
-            each.tell(what)
+            each.tell(subject, news)
 
     def on_start(state: State) -> None:
         for each in watchers:

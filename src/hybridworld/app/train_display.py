@@ -36,12 +36,12 @@ class Display:
         self.was_finished = False
         self._subject, self._said = "", 0.0
 
-    def tell(self, what: str) -> None:
-        """Print what is being prepared: one line per subject, which stands before the colon, and more if it takes long."""
-        subject, now = what.partition(":")[0], time.monotonic()
+    def tell(self, subject: str, news: str) -> None:
+        """Print what is being prepared: one line per subject, and more if it takes long."""
+        now = time.monotonic()
         if subject != self._subject or now - self._said > QUIET:
             self._subject, self._said = subject, now
-            stderr.print(what, highlight=False, soft_wrap=True)
+            stderr.print(f"{subject}: {news}", highlight=False, soft_wrap=True)
 
     def on_start(self, state: State) -> None:
         """Remember the state of the training, which begins here or goes on."""
@@ -74,8 +74,8 @@ class LiveDisplay(Display):
         self._title, self._doing = title, "preparing"
         self._live = Live(console=stderr, get_renderable=self._draw, transient=True)
 
-    def tell(self, what: str) -> None:
-        self._doing = f"preparing: {what}"
+    def tell(self, subject: str, news: str) -> None:
+        self._doing = f"preparing: {subject}: {news}"
 
     def on_epoch(self, state: State, record: Record) -> None:
         pass
@@ -181,7 +181,7 @@ class Board:
         self._open = lambda epoch: SummaryWriter(str(folder), purge_step=epoch)
         self._writer: Any = None
 
-    def tell(self, what: str) -> None:
+    def tell(self, subject: str, news: str) -> None:
         """Do nothing: there is no curve of preparations."""
 
     def on_start(self, state: State) -> None:

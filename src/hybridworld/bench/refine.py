@@ -20,7 +20,8 @@ from hybridworld.data.deferred import Deferred, read_log
 from hybridworld.data.evidence import fresh_pairs, numbers_in_share, pairs_of
 from hybridworld.data.pairs import Batch, Evidence
 from hybridworld.data.provenance import provenance
-from hybridworld.deploy.hybrid import KEEP, HybridModel
+from hybridworld.deploy.deferral import KEEP
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import assemble, solver_of
 from hybridworld.deploy.refine import Replay, Tell, recalibrated, retrained
 from hybridworld.errors import InvalidInput

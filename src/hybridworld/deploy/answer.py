@@ -10,8 +10,9 @@ import numpy as np
 
 from hybridworld.data.provenance import provenance
 from hybridworld.data.well import file_image
+from hybridworld.deploy.deferral import KEEP
 from hybridworld.deploy.forecast import Forecast
-from hybridworld.deploy.hybrid import KEEP, HybridModel
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.question import FORECAST, Question
 from hybridworld.physics.environment import Sample
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from hybridworld.deploy.forecast import Forecast
-from hybridworld.deploy.hybrid import HybridModel, timed
+from hybridworld.deploy.forecast import Forecast, timed
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.environment import Environment
 

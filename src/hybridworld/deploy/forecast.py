@@ -1,6 +1,8 @@
 """An answer and what is known about it; how answers to one question are put together and shown."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +175,14 @@ def _span(values: np.ndarray) -> str:
 def _kept(values: np.ndarray, used_solver: np.ndarray) -> np.ndarray:
     """The values (batch, ...) of what the surrogate answered, 0 where the solver did."""
     return np.where(used_solver.reshape(-1, *[1] * (values.ndim - 1)), 0, values)
+
+
+@contextmanager
+def timed(seconds: dict[str, float], part: str) -> Iterator[None]:
+    """Add to seconds[part] what the block takes."""
+    began = time.perf_counter()
+    yield
+    seconds[part] = seconds.get(part, 0.0) + time.perf_counter() - began
 
 
 def _seconds(parts: Sequence[Forecast]) -> dict[str, float]:

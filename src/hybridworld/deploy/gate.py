@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from hybridworld.deploy.deferral import KEEP
 from hybridworld.deploy.forecast import Forecast, by_horizon, merged
-from hybridworld.deploy.hybrid import KEEP, HybridModel, checked_horizon
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.arguments import as_array, checked_params, checked_states, number, shown, whole
+from hybridworld.physics.arguments import as_array, checked_horizon, checked_params, checked_states, number, shown, whole
 from hybridworld.trust.bounds import COVERAGE
 
 WINDOW, FALSE_ALARMS = 500, 0.001

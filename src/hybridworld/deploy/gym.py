@@ -16,7 +16,8 @@ import gymnasium
 import numpy as np
 
 from hybridworld.deploy.backends import action_limits, mover, solved
-from hybridworld.deploy.hybrid import KEEP, HybridModel
+from hybridworld.deploy.deferral import KEEP
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import load
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.arguments import whole

@@ -7,9 +7,7 @@ mode 2    the surrogate and its error map; trajectories whose score exceeds τ(h
 Up to the longest horizon that training has seen, an answer is one forecast. Beyond it, it is a chain of forecasts.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -17,36 +15,23 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from hybridworld.data.deferred import DeferredLog
-from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, joined, like, merged
-from hybridworld.errors import InvalidInput, SolverFailure
-from hybridworld.physics.arguments import as_array, as_number, checked_params, checked_states, number, shown, whole
+from hybridworld.deploy.chain import Start, Way, chained, naming
+from hybridworld.deploy.deferral import Threshold, rule_for
+from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, like, merged
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import as_array, as_number, checked_horizon, checked_params, checked_states, shown, whole
 from hybridworld.physics.environment import Environment, Solve
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import Bundle, save_bundle
-from hybridworld.surrogate.horizons import chain_of, composed, listed
-from hybridworld.surrogate.pieces import row_slices
+from hybridworld.surrogate.horizons import composed
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import COVERAGE, ErrorBound
-from hybridworld.trust.calibration import Calibration, check_keep_fraction, flagged
+from hybridworld.trust.calibration import Calibration
 from hybridworld.trust.signal import Estimate, TrustSignal, distance
 from hybridworld.trust.step_doubling import StepDoubling
 from hybridworld.trust.tolerance import Delivered, check_tolerance, expected
-
-KEEP = 0.75
-"""The keep fraction q where none is given."""
-
-
-Threshold = float | Callable[[float], float]
-"""Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
-
-
-Deferral = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
-"""Scores -> which answers are deferred, and the threshold if that decided."""
-Rule = Callable[[float], Deferral]
-"""Horizon -> what is deferred there."""
 
 
 class HybridModel:
@@ -75,8 +60,7 @@ class HybridModel:
         self.longest = float(surrogate.horizons.max())
         """The longest horizon that is answered in one pass."""
         self.trained = frozenset(range(1, int(self.longest) + 1) if trained is None else trained)
-        answered = surrogate.answered
-        self.judged = answered if answered is None or not self.signal.cost.parts else composed(answered)
+        self.mapped_horizons = mapped_by(self.signal, surrogate.answered)
         """The horizons that have an error map, where these are not all."""
         self.log: DeferredLog | None = None
         """Where questions that the solver answers in mode 2 are kept, with its answers; `keeping` opens one."""
@@ -102,8 +86,40 @@ class HybridModel:
         known = self.bundle.validation.get("horizons", {}) if self.bundle else {}
         return min(each["mse"] for each in known.values()) ** 0.5 if known else None
 
+    @property
+    def trained_in_words(self) -> str:
+        """The horizons that training drew, in words: `1, 2, 4`, or `whole, 1 to 64`."""
+        few = len(self.trained) < 16
+        return ", ".join(map(str, sorted(self.trained))) if few else f"whole, 1 to {self.longest:g}"
+
     def __repr__(self) -> str:
         return "\n  ".join(["<HybridModel", *self._described()]) + ">"
+
+    def _described(self) -> Iterator[str]:
+        """What it is about, what it learned from, what it reaches, and who helps it."""
+        config, network = self.surrogate.config, sum(weights.numel() for weights in self.surrogate.parameters())
+        seen = "sees state and parameters" if config.params and self.spec.params else "sees the state alone"
+        yield f"of {self.spec.name}: {config.backbone}, {network:,} weights, {seen}, on {self.surrogate.mean.device}"
+        yield f"engine: {self.engine}"
+        yield f"horizons: {self.trained_in_words}, longer ones in chains"
+        if self.bundle and "data" in self.bundle.provenance:
+            yield f"trained on {self.bundle.provenance['data']}"
+        share = self.bundle.share_of_no_change if self.bundle else None
+        if self.bundle and share is not None:
+            yield f"reaches a validation MSE of {self.bundle.validation['mse']:.3g}, {share:.2g} times that of no change"
+        known = f"from {self.calibration.size:,} trajectories" if self.calibration else "none: run `hybridworld calibrate`"
+        yield f"thresholds and bounds: {known}"
+        identity = self.system.identity if self.system else {}
+        named = ", ".join(f"{name} {value}" for name, value in identity.items())
+        yield f"solver: {'none, so mode 1 alone' if self._solve is None else named or 'given'}"
+
+    def save(self, path: str | Path) -> None:
+        """Write the model with its calibrations to one file, from which `hw.load` makes it again."""
+        if self.bundle is None:
+            raise InvalidInput("This model was put together by hand: one that was loaded or wrapped can be saved.")
+        save_bundle(Path(path), self.bundle)
+
+    # How it answers.
 
     def predict(
         self,
@@ -167,14 +183,13 @@ class HybridModel:
         blind = params is None and mode == 1 and not self.surrogate.config.params  # nobody looks at them
         rows = np.zeros((len(states), len(self.spec.params))) if blind else checked_params(self.spec, params, len(states))
         solve = self._solver(horizons) if mode == 2 else None  # before any work
-        rule = self._rule(mode, q, threshold, tolerance, coverage, beginning)
-        asked, began = (rule, solve, error_map or mode == 2, tolerance is not None), states if began is None else began
+        rule = rule_for(self, mode, q, threshold, tolerance, coverage, beginning)
+        way = Way(rule, solve, mapped=error_map or mode == 2, promised=tolerance is not None)
+        start = Start(states, rows, states if began is None else began)
         if isinstance(horizons, float):
-            forecast = self._chain(states, horizons, rows, began, *asked)
+            forecast = chained(self, start, horizons, way)
         else:
-            parts = [
-                (some, self._chain(states[some], each, rows[some], began[some], *asked)) for each, some in by_horizon(horizons)
-            ]
+            parts = [(some, chained(self, start.of(some), each, way)) for each, some in by_horizon(horizons)]
             forecast = merged(parts, horizons)
         lost = int((~np.isfinite(forecast.state)).any(axis=tuple(range(1, forecast.state.ndim))).sum())
         if lost:
@@ -182,31 +197,6 @@ class HybridModel:
             forecast = replace(forecast, notes=(*forecast.notes, note))
         forecast = replace(forecast, start=states, params=None if blind else rows, beginning=beginning, model=self)
         return (first_of(forecast) if single else forecast).like(state)
-
-    def _chain(
-        self,
-        states: np.ndarray,
-        horizon: float,
-        params: np.ndarray,
-        began: np.ndarray,
-        rule: Rule,
-        solve: Solve | None,
-        mapped: bool,
-        promised: bool,
-    ) -> Forecast:
-        """The forecast of a chain: each link begins at the answer before it; what shall be promised and cannot, is solved."""
-        if solve is not None and promised and not self.bounded(horizon):
-            return self._solver_alone(states, horizon, params, began, solve)
-        spans = chain_of(horizon, self.longest, self.judged if mapped else self.surrogate.answered)
-        parts: list[Forecast] = []
-        for link, span in enumerate(spans, 1):
-            with _naming(link, "the forecast"):
-                now = states if link == 1 else checked_states(self.spec, parts[-1].state)[0]
-                if solve is not None:
-                    parts.append(self._gated(now, span, params, began, rule, solve))
-                else:
-                    parts.append((self._mapped if mapped else self._surrogate_alone)(now, span, params))
-        return replace(joined(parts, horizon), notes=tuple(self._notes(horizon, spans, 1 if solve is None else 2)))
 
     def rollout(
         self,
@@ -229,12 +219,121 @@ class HybridModel:
         def answers(state: Any) -> Iterator[Forecast]:
             for link in numbers:
                 asked = (state, horizon, params, mode, q, threshold, tolerance, coverage)
-                with _naming(link, "the rollout"):
+                with naming(link, "the rollout"):
                     forecast = self.predict(*asked) if link == 1 else self.onward(*asked, began=began)
                 yield forecast
                 state = forecast.state
 
         return answers(state)
+
+    def solve(self, states: Any, horizon: Any, params: Any = None) -> np.ndarray:
+        """The reference answer, for one state or a batch."""
+        batch, single = checked_states(self.spec, states)
+        horizons = checked_horizon(horizon, 0 if single else len(batch))
+        solve, rows = self._solver(horizons), checked_params(self.spec, params, len(batch))
+        if isinstance(horizons, float):
+            answer = solve(batch, int(horizons), rows)
+        else:
+            answer = np.empty(batch.shape)
+            for each, some in by_horizon(horizons):
+                answer[some] = solve(batch[some], int(each), rows[some])
+        return like(states, answer[0] if single else answer)
+
+    def _solver(self, horizon: float | np.ndarray) -> Solve:
+        if self._solve is None:
+            raise InvalidInput(
+                f"Mode 2 and true errors need a solver, and there is none for {self.spec.name}: name its system, or use mode 1 "
+                "(with error_map=True for the map)."
+            )
+        fractions = np.atleast_1d(horizon)[np.atleast_1d(horizon) % 1 != 0]
+        if len(fractions):
+            raise InvalidInput(f"The horizon is {fractions[0]:g} frames: mode 2 may ask the solver, which takes whole frames.")
+        return self._solve
+
+    # What it promises.
+
+    def threshold(self, horizon: float, q: float) -> float:
+        """τ(horizon, q) from the validation scores in the model's file."""
+        if self.calibration is None:
+            raise InvalidInput(
+                f"The model of {self.spec.name} has no validation scores, so q has no threshold: "
+                "run `hybridworld calibrate`, or give a threshold."
+            )
+        return self.calibration.threshold(horizon, q)
+
+    def known_bound(self) -> ErrorBound:
+        """What bounds errors by scores; raises where the model has no validation scores."""
+        if self.bound is None:
+            raise InvalidInput(
+                f"The model of {self.spec.name} has no validation scores, so no error bound to hold a tolerance against: run "
+                "`hybridworld calibrate`."
+            )
+        return self.bound
+
+    def bounded(self, horizon: float) -> bool:
+        """Does one forecast answer that horizon, with an error bound?"""
+        mapped = self.mapped_horizons is None or horizon in self.mapped_horizons
+        return mapped and horizon <= self.longest and self.known_bound().covers(horizon)
+
+    def delivers(
+        self, horizon: float, tolerance: float, coverage: float | None = None, beginning: bool | None = None
+    ) -> Delivered | None:
+        """What that tolerance costs and delivers on the validation data; None where there is no bound for the horizon."""
+        check_tolerance(tolerance)
+        share = COVERAGE if coverage is None else coverage
+        return expected(self.known_bound(), horizon, tolerance, share, beginning) if self.bounded(horizon) else None
+
+    def error_bounds(self, forecast: Forecast, coverage: float | None = None) -> np.ndarray | None:
+        """What the error of each answer does not exceed in a share `coverage` of cases; 0 where the solver answered.
+
+        Without a coverage it is 0.9, or as much as the calibration can promise. None where nothing is known: in mode 1, for a
+        chain, for a model without calibration; inf where that is so for some of the states only.
+        """
+        if self.bound is None or forecast.score is None:
+            return None
+        score, used = as_array("score", forecast.score), as_array("used_solver", forecast.used_solver)
+        horizons = np.broadcast_to(forecast.horizon, score.shape)
+        bounds = np.full(score.shape, np.inf)
+        for horizon in np.unique(horizons):
+            if self.bounded(horizon):
+                some = horizons == horizon
+                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage, forecast.beginning))
+        return like(forecast.score, bounds if np.isfinite(bounds).any() else None)
+
+    def cell_bound(self, error_map: Any, horizon: float, coverage: float | None = None) -> np.ndarray:
+        """What the error of each cell does not exceed in a share `coverage` of cells, from the error map of a forecast."""
+        if self._cell_bound is None:
+            why = "its states have no cells" if not self.spec.grid else "it was never calibrated: run `hybridworld calibrate`"
+            raise InvalidInput(f"The model of {self.spec.name} has no bound per cell: {why}.")
+        return like(error_map, self._cell_bound(as_array("The error map", error_map), horizon, coverage))
+
+    # What its maps and scores estimate.
+
+    def error_maps(self, predictions: Any, truth: Any) -> np.ndarray:
+        """What error maps estimate: the distance per cell, in deviations of the training data, (batch, *grid)."""
+        estimate, single = self._true(predictions, truth)
+        return like(predictions, (estimate.error_map[0] if single else estimate.error_map).numpy())
+
+    def errors(self, predictions: Any, truth: Any) -> np.ndarray:
+        """What scores estimate: the mean over cells of that distance, (batch,)."""
+        estimate, single = self._true(predictions, truth)
+        return like(predictions, (estimate.score[0] if single else estimate.score).numpy())
+
+    def _true(self, predictions: Any, truth: Any) -> tuple[Estimate, bool]:
+        """The estimate whose map is the true distance of each answer, and whether one state was given."""
+        names = {"predictions": predictions, "truth": truth}
+        a, b = (as_array(f"{self.spec.name}: the {name}", values) for name, values in names.items())
+        shape = self.spec.shape
+        if a.shape != b.shape or shape not in (a.shape, a.shape[1:]) or {a.dtype.kind, b.dtype.kind} != {"f"}:
+            raise InvalidInput(
+                f"{self.spec.name}: the predictions are {a.dtype} of shape {a.shape}, truth is {b.dtype} of shape {b.shape}; "
+                f"expected floating-point numbers of the same shape, {shape} or (batch, {', '.join(map(str, shape))})."
+            )
+        single = a.shape == shape
+        one, other = (torch.from_numpy(each.astype(np.float32)[None if single else ...]) for each in (a, b))
+        return Estimate(one, distance(one, other, self.surrogate.std.cpu())), single
+
+    # The same model, otherwise.
 
     def resized(self, grid: tuple[int, ...]) -> Self:
         """The same model for another number of objects: a network for sets takes any, and so does its solver.
@@ -275,7 +374,8 @@ class HybridModel:
     def with_signal(self, signal: TrustSignal) -> Self:
         """The same model with a map by another signal, for which nothing is calibrated: no thresholds, no bounds."""
         other = copy(self)
-        other.signal, other.calibration, other.bound, other._cell_bound = signal, None, None, None
+        other.signal, other.mapped_horizons = signal, mapped_by(signal, self.surrogate.answered)
+        other.calibration, other.bound, other._cell_bound = None, None, None
         return other
 
     def through(self, call: Callable[[Any], Any], solve: Solve | None) -> Self:
@@ -284,280 +384,7 @@ class HybridModel:
         other.surrogate, other.signal, other._solve = call(self.surrogate), call(self.signal), solve
         return other
 
-    def _described(self) -> Iterator[str]:
-        """What it is about, what it learned from, what it reaches, and who helps it."""
-        config, network = self.surrogate.config, sum(weights.numel() for weights in self.surrogate.parameters())
-        seen = "sees state and parameters" if config.params and self.spec.params else "sees the state alone"
-        yield f"of {self.spec.name}: {config.backbone}, {network:,} weights, {seen}, on {self.surrogate.mean.device}"
-        yield f"engine: {self.engine}"
-        yield f"horizons: {self._horizons_in_words()}, longer ones in chains"
-        provenance, validation = (self.bundle.provenance, self.bundle.validation) if self.bundle else ({}, {})
-        if "data" in provenance:
-            yield f"trained on {provenance['data']}"
-        share = share_of_no_change(validation)
-        if share is not None:
-            yield f"reaches a validation MSE of {validation['mse']:.3g}, {share:.2g} times that of no change"
-        known = f"from {self.calibration.size:,} trajectories" if self.calibration else "none: run `hybridworld calibrate`"
-        yield f"thresholds and bounds: {known}"
-        identity = self.system.identity if self.system else {}
-        named = ", ".join(f"{name} {value}" for name, value in identity.items())
-        yield f"solver: {'none, so mode 1 alone' if self._solve is None else named or 'given'}"
 
-    def _horizons_in_words(self) -> str:
-        few = len(self.trained) < 16
-        return ", ".join(map(str, sorted(self.trained))) if few else f"whole, 1 to {self.longest:g}"
-
-    def _notes(self, horizon: float, spans: Sequence[float], mode: int) -> Iterator[str]:
-        if len(spans) > 1:
-            chain = " + ".join(f"{span:g}" for span in spans)
-            why = f"more than the longest trained horizon, {self.longest:g}"
-            if self.surrogate.answered is not None:
-                why = f"not answered in one pass, as {listed(self.surrogate.answered)} are"
-            yield f"{horizon:g} frames are {why}: the answer is a chain of {chain} frames, and has no error bound."
-        unseen = sorted(set(spans) - self.trained)
-        if unseen:
-            known = self._horizons_in_words()
-            asked = ", ".join(f"{span:g}" for span in unseen)
-            yield f"No training has seen a horizon of {asked} frames (it has seen {known}): expect larger errors."
-        if mode == 2 and 1.0 in spans:
-            yield "At 1 frame the error map compares with two half frames, which no training has seen alone."
-
-    def _surrogate_alone(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
-        seconds: dict[str, float] = {}
-        with timed(seconds, "surrogate"), torch.inference_mode():
-            answers = [self.surrogate(*piece).cpu().numpy() for piece in self._pieces(states, horizon, params)]
-        return Forecast(np.concatenate(answers), np.zeros(len(states), bool), seconds=seconds, horizon=horizon)
-
-    def _mapped(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Forecast:
-        """The forecast of the surrogate alone, with its error map."""
-        seconds: dict[str, float] = {}
-        with timed(seconds, "surrogate and error map"), torch.inference_mode():
-            found = [_on_cpu(self.signal(*piece)) for piece in self._pieces(states, horizon, params)]
-        predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return Forecast(predicted, np.zeros(len(states), bool), error_map, score, None, seconds, horizon)
-
-    def _gated(
-        self, states: np.ndarray, horizon: float, params: np.ndarray, began: np.ndarray, rule: Rule, solve: Solve
-    ) -> Forecast:
-        judge = rule(horizon)  # before any work: it may refuse
-        forecast = self._mapped(states, horizon, params)
-        assert forecast.score is not None
-        deferred, threshold = judge(forecast.score)
-        answer = forecast.state.astype(np.float64)
-        with timed(forecast.seconds, "solver"):
-            if deferred.any():
-                answer[deferred] = solve(states[deferred], int(horizon), params[deferred])
-        if self.log is not None and deferred.any():
-            self.log.add(states[deferred], int(horizon), params[deferred], answer[deferred], began[deferred])
-        return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
-
-    def _solver_alone(
-        self, states: np.ndarray, horizon: float, params: np.ndarray, began: np.ndarray, solve: Solve
-    ) -> Forecast:
-        """The forecast of the solver alone, for answers about which nothing can be promised."""
-        seconds: dict[str, float] = {}
-        with timed(seconds, "solver"):
-            answer = solve(states, int(horizon), params)
-        if self.log is not None:
-            self.log.add(states, int(horizon), params, answer, began)
-        note = f"There is no error bound at {horizon:g} frames, so with a tolerance the solver answers everything."
-        return Forecast(answer, np.ones(len(states), bool), seconds=seconds, horizon=horizon, notes=(note,))
-
-    def _rule(
-        self,
-        mode: int,
-        q: float | None,
-        threshold: Threshold | None,
-        tolerance: float | None,
-        coverage: float | None,
-        beginning: bool | None,
-    ) -> Rule:
-        """The rule that says which answers are deferred; wishes that exclude each other are refused."""
-        keep = KEEP if q is None else q
-        check_keep_fraction(keep)
-        if threshold is not None and not callable(threshold):
-            number("The threshold", threshold)
-        if tolerance is None:
-
-            def by_score(horizon: float) -> Deferral:
-                limit = self.threshold(horizon, keep) if threshold is None else threshold
-                limit = limit(horizon) if callable(limit) else limit
-                return lambda score: (flagged(score, limit), limit)
-
-            return by_score
-        if q is not None or threshold is not None:
-            raise InvalidInput("A tolerance decides by itself what goes to the solver: give it, or q, or a threshold, but one.")
-        if mode == 1:
-            raise InvalidInput("A tolerance hands to the solver what it cannot promise: it needs mode 2.")
-        check_tolerance(tolerance)
-        bound, share = self._known_bound(), COVERAGE if coverage is None else coverage
-        bound.check(share)
-        return lambda horizon: lambda score: (flagged(bound(score, horizon, share, beginning), tolerance), None)
-
-    def bounded(self, horizon: float) -> bool:
-        """Does one forecast answer that horizon, with an error bound?"""
-        judged = self.judged is None or horizon in self.judged
-        return judged and horizon <= self.longest and self._known_bound().covers(horizon)
-
-    def delivers(
-        self, horizon: float, tolerance: float, coverage: float | None = None, beginning: bool | None = None
-    ) -> Delivered | None:
-        """What that tolerance costs and delivers on the validation data; None where there is no bound for the horizon."""
-        check_tolerance(tolerance)
-        share = COVERAGE if coverage is None else coverage
-        return expected(self._known_bound(), horizon, tolerance, share, beginning) if self.bounded(horizon) else None
-
-    def _known_bound(self) -> ErrorBound:
-        if self.bound is None:
-            raise InvalidInput(
-                f"The model of {self.spec.name} has no validation scores, so no error bound to hold a tolerance against: run "
-                "`hybridworld calibrate`."
-            )
-        return self.bound
-
-    def save(self, path: str | Path) -> None:
-        """Write the model with its calibrations to one file, from which `hw.load` makes it again."""
-        if self.bundle is None:
-            raise InvalidInput("This model was put together by hand: one that was loaded or wrapped can be saved.")
-        save_bundle(Path(path), self.bundle)
-
-    def error_bounds(self, forecast: Forecast, coverage: float | None = None) -> np.ndarray | None:
-        """What the error of each answer does not exceed in a share `coverage` of cases; 0 where the solver answered.
-
-        Without a coverage it is 0.9, or as much as the calibration can promise. None where nothing is known: in mode 1, for a
-        chain, for a model without calibration; inf where that is so for some of the states only.
-        """
-        if self.bound is None or forecast.score is None:
-            return None
-        score, used = as_array("score", forecast.score), as_array("used_solver", forecast.used_solver)
-        horizons = np.broadcast_to(forecast.horizon, score.shape)
-        bounds = np.full(score.shape, np.inf)
-        for horizon in np.unique(horizons):
-            if self.bounded(horizon):
-                some = horizons == horizon
-                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage, forecast.beginning))
-        return like(forecast.score, bounds if np.isfinite(bounds).any() else None)
-
-    def cell_bound(self, error_map: Any, horizon: float, coverage: float | None = None) -> np.ndarray:
-        """What the error of each cell does not exceed in a share `coverage` of cells, from the error map of a forecast."""
-        if self._cell_bound is None:
-            why = "its states have no cells" if not self.spec.grid else "it was never calibrated: run `hybridworld calibrate`"
-            raise InvalidInput(f"The model of {self.spec.name} has no bound per cell: {why}.")
-        return like(error_map, self._cell_bound(as_array("The error map", error_map), horizon, coverage))
-
-    def threshold(self, horizon: float, q: float) -> float:
-        """τ(horizon, q) from the validation scores in the model's file."""
-        if self.calibration is None:
-            raise InvalidInput(
-                f"The model of {self.spec.name} has no validation scores, so q has no threshold: "
-                "run `hybridworld calibrate`, or give a threshold."
-            )
-        return self.calibration.threshold(horizon, q)
-
-    def solve(self, states: Any, horizon: Any, params: Any = None) -> np.ndarray:
-        """The reference answer, for one state or a batch."""
-        batch, single = checked_states(self.spec, states)
-        horizons = checked_horizon(horizon, 0 if single else len(batch))
-        solve, rows = self._solver(horizons), checked_params(self.spec, params, len(batch))
-        if isinstance(horizons, float):
-            answer = solve(batch, int(horizons), rows)
-        else:
-            answer = np.empty(batch.shape)
-            for each, some in by_horizon(horizons):
-                answer[some] = solve(batch[some], int(each), rows[some])
-        return like(states, answer[0] if single else answer)
-
-    def error_maps(self, predictions: Any, truth: Any) -> np.ndarray:
-        """What error maps estimate: the distance per cell, in deviations of the training data, (batch, *grid)."""
-        estimate, single = self._true(predictions, truth)
-        return like(predictions, (estimate.error_map[0] if single else estimate.error_map).numpy())
-
-    def errors(self, predictions: Any, truth: Any) -> np.ndarray:
-        """What scores estimate: the mean over cells of that distance, (batch,)."""
-        estimate, single = self._true(predictions, truth)
-        return like(predictions, (estimate.score[0] if single else estimate.score).numpy())
-
-    def _true(self, predictions: Any, truth: Any) -> tuple[Estimate, bool]:
-        """The estimate whose map is the true distance of each answer, and whether one state was given."""
-        names = {"predictions": predictions, "truth": truth}
-        a, b = (as_array(f"{self.spec.name}: the {name}", values) for name, values in names.items())
-        shape = self.spec.shape
-        if a.shape != b.shape or shape not in (a.shape, a.shape[1:]) or {a.dtype.kind, b.dtype.kind} != {"f"}:
-            raise InvalidInput(
-                f"{self.spec.name}: the predictions are {a.dtype} of shape {a.shape}, truth is {b.dtype} of shape {b.shape}; "
-                f"expected floating-point numbers of the same shape, {shape} or (batch, {', '.join(map(str, shape))})."
-            )
-        single = a.shape == shape
-        one, other = (torch.from_numpy(each.astype(np.float32)[None if single else ...]) for each in (a, b))
-        return Estimate(one, distance(one, other, self.surrogate.std.cpu())), single
-
-    def _solver(self, horizon: float | np.ndarray) -> Solve:
-        if self._solve is None:
-            raise InvalidInput(
-                f"Mode 2 and true errors need a solver, and there is none for {self.spec.name}: name its system, or use mode 1 "
-                "(with error_map=True for the map)."
-            )
-        fractions = np.atleast_1d(horizon)[np.atleast_1d(horizon) % 1 != 0]
-        if len(fractions):
-            raise InvalidInput(f"The horizon is {fractions[0]:g} frames: mode 2 may ask the solver, which takes whole frames.")
-        return self._solve
-
-    def _pieces(self, states: np.ndarray, horizon: float, params: np.ndarray) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """States, horizons and params as tensors, a few rows at a time."""
-        device = self.surrogate.mean.device
-        for rows in row_slices(self.spec, len(states)):
-            now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (states, params))
-            yield now, torch.full((len(now),), float(horizon), device=device), given
-
-
-def share_of_no_change(validation: Mapping[str, Any]) -> float | None:
-    """The validation MSE over that of "no change", mean over horizons; None where a model's file does not tell."""
-    shares = [
-        each["mse"] / each["no_change"]["mse"]
-        for each in validation.get("horizons", {}).values()
-        if each.get("no_change", {}).get("mse")
-    ]
-    return float(np.mean(shares)) if shares else None
-
-
-def checked_horizon(horizon: Any, count: int) -> float | np.ndarray:
-    """One positive number of frames, or, where `count` is above 0, one for each of so many states."""
-    found = as_number(horizon)
-    if found is not None:
-        values = np.array([found])
-    else:
-        values = as_array("The horizon", horizon)
-        if values.dtype.kind not in "fiu" or values.shape != (count,):
-            several = f", or one for each of {count} states" if count else ""
-            raise InvalidInput(f"The horizon is {shown(horizon)}: it must be a positive number of frames{several}.")
-    wrong = ~((values > 0) & np.isfinite(values))
-    if wrong.any():
-        raise InvalidInput(f"The horizon is {values[wrong][0]:g} frames: it must be a positive number.")
-    return found if found is not None else values.astype(float)
-
-
-@contextmanager
-def _naming(link: int, what: str) -> Iterator[None]:
-    """Errors beyond the first link name it: the answer before it may be no state to go on from."""
-    try:
-        yield
-    except (InvalidInput, SolverFailure) as error:
-        if link == 1:
-            raise
-        raise SolverFailure(
-            f"Link {link} of {what}: the answer of link {link - 1} is no state to go on from ({error}) "
-            "Keep less on the surrogate (a smaller q), or take shorter links."
-        ) from error
-
-
-def _on_cpu(estimate: Estimate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    prediction, error_map, score = (each.cpu().numpy() for each in (estimate.prediction, estimate.error_map, estimate.score))
-    return prediction, error_map, score
-
-
-@contextmanager
-def timed(seconds: dict[str, float], part: str) -> Iterator[None]:
-    """Add to seconds[part] what the block takes."""
-    began = time.perf_counter()
-    yield
-    seconds[part] = seconds.get(part, 0.0) + time.perf_counter() - began
+def mapped_by(signal: TrustSignal, answered: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Of the horizons that a surrogate answers, those of which the signal draws a map; None: all."""
+    return composed(answered) if answered is not None and signal.cost.parts else answered

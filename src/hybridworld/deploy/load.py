@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from hybridworld.deploy.engines import set_engine
-from hybridworld.deploy.hybrid import HybridModel, share_of_no_change
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.arguments import shown
@@ -83,7 +83,7 @@ def ready(
 
 def warn_if_weak(model: HybridModel, bundle: Bundle) -> None:
     """Say what makes the answers or the promises of a model worth little."""
-    share = share_of_no_change(bundle.validation)
+    share = bundle.share_of_no_change
     if share is not None and share > HARDLY:
         warnings.warn(
             f"The model of {model.spec.name} hardly beats no change: its validation MSE is {share:.2g} times that of answering "
@@ -134,9 +134,10 @@ def chosen_signal(bundle: Bundle, system: Environment | None, name: str | None =
     chosen = (known or (StepDoubling.name,))[0] if name is None else name
     signal = find_signal(chosen, Ingredients(bundle.surrogate, system))
     if name is not None and signal.name not in known:
+        others = " and ".join(f"'{each}'" for each in known) or "none"
         there = " --out FILE" if model in shipped() else ""
         raise InvalidInput(
-            f"The model {model} has no calibration for the signal '{signal.name}' (it has {' and '.join(known) or 'none'}): "
+            f"The model {model} has no calibration for the signal '{signal.name}' (it has {others}): "
             f'run `hybridworld calibrate {model} --signal "{signal.name}"{there}`.'
         )
     return signal

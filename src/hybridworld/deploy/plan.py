@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hybridworld.deploy.backends import Move, action_limits, mover
-from hybridworld.deploy.hybrid import KEEP, HybridModel
+from hybridworld.deploy.deferral import KEEP
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.task import Task

@@ -1,4 +1,4 @@
-"""What callers give, checked once and told in one sentence: numbers, states, parameters. Tensors of torch are welcome."""
+"""What callers give, checked once and told in one sentence: numbers, states, parameters, horizons. Tensors are welcome."""
 
 from collections.abc import Mapping
 from math import inf
@@ -115,6 +115,22 @@ def checked_params(spec: StateSpec, params: Any, count: int) -> np.ndarray:
                 f"allowed is {low:g} to {high:g} {parameter.unit}."
             )
     return rows
+
+
+def checked_horizon(horizon: Any, count: int) -> float | np.ndarray:
+    """One positive number of frames, or, where `count` is above 0, one for each of so many states."""
+    found = as_number(horizon)
+    if found is not None:
+        values = np.array([found])
+    else:
+        values = as_array("The horizon", horizon)
+        if values.dtype.kind not in "fiu" or values.shape != (count,):
+            several = f", or one for each of {count} states" if count else ""
+            raise InvalidInput(f"The horizon is {shown(horizon)}: it must be a positive number of frames{several}.")
+    wrong = ~((values > 0) & np.isfinite(values))
+    if wrong.any():
+        raise InvalidInput(f"The horizon is {values[wrong][0]:g} frames: it must be a positive number.")
+    return found if found is not None else values.astype(float)
 
 
 def _columns(spec: StateSpec, params: Mapping[str, Any], names: list[str], count: int) -> np.ndarray:

@@ -13,7 +13,8 @@ import numpy as np
 
 from hybridworld.bench.intervals import LOG, mean_interval, ratio_interval
 from hybridworld.bench.worth.contenders import Starts
-from hybridworld.deploy.hybrid import Forecast, HybridModel
+from hybridworld.deploy.forecast import Forecast
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import HybridWorldError
 from hybridworld.reproduce import paper
 from hybridworld.reproduce.experiment import Experiment, rmse_of
@@ -48,7 +49,7 @@ class Chains:
 
 def rollout(experiment: Experiment) -> list[Row]:
     """RMSE after k links of those chains that are not lost, the shares that are lost and deferred, and who fails."""
-    count = min(CHAINS[bool(experiment.environment.spec.grid)], experiment.setting.pairs)
+    count = min(CHAINS[experiment.environment.spec.is_field], experiment.setting.pairs)
     found = experiment.remember(("chains", LINKS, count), partial(all_chains, experiment, count))
     rows = []
     for name, parts in found.items():

@@ -207,7 +207,7 @@ class Experiment:
 
     def training_pairs(self, batch: int) -> Pairs:
         """Training pairs for rivals that are fitted; fields come straight from the solver, since few are needed."""
-        if self.environment.spec.grid:
+        if self.environment.spec.is_field:
             source: TrajectorySource = self.held.enter_context(Stream(self.environment, "train"))
         else:
             source = self.dataset.source("train")

@@ -163,8 +163,8 @@ def price_of(experiment: Experiment, horizon: int) -> Prices:
 def prices(experiment: Experiment, horizon: int) -> Prices:
     """One state at a time, the same states at each horizon: medians of calls that take turns, after a warm-up."""
     env, model = experiment.environment, experiment.hybrid()
-    batch, grid = experiment.pairs("test", experiment.horizons)[LONGEST], bool(env.spec.grid)
-    starts = Starts(batch.states[: MOST[grid]].astype(float), batch.params[: MOST[grid]].astype(float))
+    batch, field = experiment.pairs("test", experiment.horizons)[LONGEST], env.spec.is_field
+    starts = Starts(batch.states[: MOST[field]].astype(float), batch.params[: MOST[field]].astype(float))
 
     def gated(states: np.ndarray, horizon: int, params: np.ndarray) -> tuple[np.ndarray, None]:
         return model.predict(states, horizon, params, mode=2, threshold=np.inf).state, None
@@ -176,5 +176,5 @@ def prices(experiment: Experiment, horizon: int) -> Prices:
     ]
     if has_twin(env):
         ways.append(Method("NumPy twin", "twin", "", twin_answer(env)))
-    looks = {way: look_at(way, starts.part(0, PRICED[grid].get(way.name, MOST[grid])), horizon) for way in ways}
+    looks = {way: look_at(way, starts.part(0, PRICED[field].get(way.name, MOST[field])), horizon) for way in ways}
     return {way.name: (1e3 * took).tolist() for way, took in times_alone(looks, starts, horizon).items()}

@@ -26,12 +26,12 @@ PICTURED: dict[bool, tuple[int, ...]] = {True: (64,), False: (32,)}
 
 def visual_proof(experiment: Experiment) -> list[Row]:
     """The agreement of map and error at the paper's horizon."""
-    return agreement(experiment, PICTURED[bool(experiment.environment.spec.grid)])
+    return agreement(experiment, PICTURED[experiment.environment.spec.is_field])
 
 
 def horizon_sweep(experiment: Experiment) -> list[Row]:
     """The agreement of map and error at four horizons."""
-    return agreement(experiment, SWEPT[bool(experiment.environment.spec.grid)])
+    return agreement(experiment, SWEPT[experiment.environment.spec.is_field])
 
 
 def agreement(experiment: Experiment, horizons: tuple[int, ...]) -> list[Row]:
@@ -45,9 +45,9 @@ def agreement(experiment: Experiment, horizons: tuple[int, ...]) -> list[Row]:
 
 def correlations(experiment: Experiment, horizon: int) -> list[tuple[Quantity, str, Interval]]:
     """Rank correlations of the true error with the error map, and on a grid with the steepness of the prediction."""
-    grid = bool(experiment.environment.spec.grid)
-    maps = maps_of(experiment, horizon, SHOWN if grid else experiment.setting.pairs)
-    if not grid:
+    field = experiment.environment.spec.is_field
+    maps = maps_of(experiment, horizon, SHOWN if field else experiment.setting.pairs)
+    if not field:
         value = float(spearmanr(maps["error_map"], maps["error"]).statistic)
         return [("rank correlation", MAP, correlation_of(value, len(maps["error"])))]
     steep = steepness(experiment.surrogate().normalise(torch.from_numpy(maps["prediction"])).numpy())
@@ -93,7 +93,7 @@ def maps_of(experiment: Experiment, horizon: int, count: int) -> dict[str, np.nd
 
 def forecast_rows(experiment: Experiment, horizons: tuple[int, ...]) -> list[ForecastRow]:
     """One row per horizon: a field, or six state vectors."""
-    rows, count = (0, 1) if experiment.environment.spec.grid else (slice(BALLS), BALLS)
+    rows, count = (0, 1) if experiment.environment.spec.is_field else (slice(BALLS), BALLS)
     found = []
     for h in horizons:
         maps = maps_of(experiment, h, count)

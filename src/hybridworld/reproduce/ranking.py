@@ -54,7 +54,7 @@ def auroc(experiment: Experiment) -> list[Row]:
 def baselines(experiment: Experiment) -> list[Row]:
     """Every rival on test data at long horizons, and our own label-free signals beside them; nan: it does not apply here."""
     horizons, makers = [h for h in experiment.horizons if h >= 16], makers_of(experiment)
-    beside = BESIDE if experiment.environment.spec.grid else (*BESIDE, *OF_VECTORS)
+    beside = BESIDE if experiment.environment.spec.is_field else (*BESIDE, *OF_VECTORS)
     names = [STEP, *RIVALS, *(name for name in beside if name in makers)]
     rows = compared(experiment, names, horizons)
     absent = [name for name in RIVALS if name not in makers]
@@ -175,7 +175,7 @@ def makers_of(experiment: Experiment) -> dict[str, Callable[[], TrustSignal]]:
         return [experiment.surrogate(seed=seed) for seed in experiment.seeds[1:]]
 
     def head_pairs() -> Pairs:
-        return experiment.training_pairs(4 if experiment.environment.spec.grid else 128)
+        return experiment.training_pairs(4 if experiment.environment.spec.is_field else 128)
 
     return signals_for(
         Ingredients(

@@ -95,7 +95,7 @@ def draw_visual(entry: Entry, experiment: Experiment, path: Path) -> None:
     if not known.is_file():
         make_folder(known.parent)
         title = f"{spec.title}\n{entry.where} of the paper; scale {experiment.setting.scale}"
-        draw_forecasts(spec, forecast_rows(experiment, PICTURES[entry.id][bool(spec.grid)]), title, known)
+        draw_forecasts(spec, forecast_rows(experiment, PICTURES[entry.id][spec.is_field]), title, known)
     copyfile(known, path)
 
 

@@ -32,12 +32,12 @@ def setting(environment: Environment, scale: str) -> Setting:
     """The setting of a system at a scale; state vectors are cheap, so theirs is the paper's size from `laptop` on."""
     if scale not in SCALES:
         raise InvalidInput(f"The scale is '{scale}': choose one of {', '.join(SCALES)}.")
-    grid, wishes = bool(environment.spec.grid), tuple[str, ...]()
+    field, wishes = environment.spec.is_field, tuple[str, ...]()
     if scale == "smoke":
         small, counts = at_scale(environment, "smoke")
-        wishes = ("training.epochs=2", "training.samples=32", "training.batch=4") if grid else ("training.epochs=2",)
-        return Setting(scale, small, counts, "smoke", wishes, (0, 1), 24 if grid else 200, 20)
-    if scale == "laptop" and grid:
+        wishes = ("training.epochs=2", "training.samples=32", "training.batch=4") if field else ("training.epochs=2",)
+        return Setting(scale, small, counts, "smoke", wishes, (0, 1), 24 if field else 200, 20)
+    if scale == "laptop" and field:
         large = max(environment.spec.grid) > 128
         epochs, samples = (12, 150) if large else (24, 300)
         wishes = (f"training.epochs={epochs}", f"training.samples={samples}")
@@ -48,4 +48,4 @@ def setting(environment: Environment, scale: str) -> Setting:
     if scale == "laptop":
         quicker = ("training.epochs=32", "training.batch=256", "training.lr=1e-3")
         return Setting(scale, whole, train, "paper", quicker, (0, 1, 2), 4000, 2000)
-    return Setting(scale, whole, train, "paper", (), (0, 1, 2), 1000 if grid else 4000, 2000)
+    return Setting(scale, whole, train, "paper", (), (0, 1, 2), 1000 if field else 4000, 2000)

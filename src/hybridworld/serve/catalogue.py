@@ -6,8 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
+from hybridworld.deploy.forecast import Forecast
 from hybridworld.deploy.gate import Gate, Health
-from hybridworld.deploy.hybrid import Forecast, HybridModel
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import find_model, load, shipped
 from hybridworld.errors import HybridWorldError, InvalidInput, nearest
 from hybridworld.physics.brushes import Brush

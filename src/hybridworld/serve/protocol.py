@@ -15,7 +15,8 @@ import numpy as np
 from pydantic import Field
 
 from hybridworld import __version__
-from hybridworld.deploy.hybrid import Forecast, HybridModel
+from hybridworld.deploy.forecast import Forecast
+from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import nearest
 from hybridworld.serve.catalogue import Served
 from hybridworld.serve.limits import Limits, Refusal

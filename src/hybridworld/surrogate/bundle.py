@@ -55,6 +55,16 @@ class Bundle:
     reference: Mapping[str, Any] = field(default_factory=dict)
     """`Environment.identity` of the solver that it approximates; empty where that is not known."""
 
+    @property
+    def share_of_no_change(self) -> float | None:
+        """The validation MSE over that of "no change", mean over horizons; None where a model's file does not tell."""
+        shares = [
+            each["mse"] / each["no_change"]["mse"]
+            for each in self.validation.get("horizons", {}).values()
+            if each.get("no_change", {}).get("mse")
+        ]
+        return float(np.mean(shares)) if shares else None
+
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
     """Write a model's file in one step."""

@@ -69,7 +69,7 @@ def measure(
     horizons: Sequence[int],
     seed: int = 0,
     most: int = MOST,
-    tell: Callable[[str], None] = lambda what: None,
+    tell: Callable[[str, str], None] = lambda subject, news: None,
 ) -> Measured:
     """The scales of as many trajectories as it takes for stable deviations, but at most so many, all frames of each."""
     rng, measured = np.random.default_rng([seed, 1]), sorted(set(horizons))
@@ -77,14 +77,14 @@ def measure(
     params: list[np.ndarray] = []
     pairs: list[Batch] = []
     error = np.inf
-    tell(f"measuring units: at most {most} trajectories")
+    tell("measuring units", f"at most {most} trajectories")
     for block in evidence.blocks(most):
         moments += list(trajectory_moments(block))
         params.append(block.params)
         if len(moments) <= max(FEWEST, CHANGING // block.states[0, 0, 0].size):
             pairs += pairs_of([block] * (1 if spec.is_field else STARTS), measured, rng)
         error = deviation_error(np.array(moments))
-        tell(f"measuring units: {len(moments)} trajectories, known to {error:.1%}")
+        tell("measuring units", f"{len(moments)} trajectories, known to {error:.1%}")
         if len(moments) >= FEWEST and error <= STABLE:
             break
     mean, square = np.mean(moments, axis=0)

@@ -75,8 +75,8 @@ class Watch:
     """Every few epochs: a number per horizon about the surrogate, from the validation pairs (the AUROC of its error map)."""
     checkpoint_due: Callable[[float], bool] | None = None
     """Whether it is time for a checkpoint, so many seconds after the last one (default: every minute)."""
-    tell: Callable[[str], None] = lambda what: None
-    """What is being prepared before the first step, such as `measuring units: 12 trajectories`."""
+    tell: Callable[[str, str], None] = lambda subject, news: None
+    """What is being prepared before the first step, and how far it is: `measuring units`, `12 trajectories`."""
 
 
 def train(task: Task, folder: Path, watch: Watch | None = None, device: str | None = None) -> State | None:
@@ -96,7 +96,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
         raise InvalidInput(f"training.batch is {training.batch}: {us.world} processes cannot share it evenly.")
     checkpoints = Checkpoints(folder, watch.checkpoint_due)
     saved = checkpoints.load(task.config, task.provenance, task.train.spec.name)
-    state = begin(task, saved, us, watch.tell if us.leads else lambda what: None)
+    state = begin(task, saved, us, watch.tell if us.leads else lambda subject, news: None)
     objective = Objective(state.surrogate, training, task.solve, (us.rank, us.world))
     objective.unsolved = state.unsolved
     model = us.share(objective)
@@ -104,7 +104,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     if us.leads:
         if not state.finished:
             evidence = Watched(
-                task.val, lambda done: watch.tell(f"trajectories for validation: {done} of {training.validation}")
+                task.val, lambda done: watch.tell("trajectories for validation", f"{done} of {training.validation}")
             )
             checks = evidence_pairs(evidence, training.horizons, training.validation, training.seed)
             state.chosen_by = min(len(batch.states) for batch in checks.values())
@@ -164,7 +164,9 @@ def update(state: State, model: nn.Module, batch: Batch, us: Team) -> float:
     return value
 
 
-def begin(task: Task, found: dict[str, Any] | None, us: Team, tell: Callable[[str], None] = lambda what: None) -> State:
+def begin(
+    task: Task, found: dict[str, Any] | None, us: Team, tell: Callable[[str, str], None] = lambda subject, news: None
+) -> State:
     """The state at the first step, or the one that was saved."""
     training, start = task.config.training, task.start
     torch.manual_seed(training.seed)  # initial weights, and whatever a user's network draws

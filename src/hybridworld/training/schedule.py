@@ -137,7 +137,7 @@ class Planner:
     training: TrainingConfig
     """The settings of the training as they would be without a budget."""
     task: Callable[[Material], Task]
-    tell: Callable[[str], None]
+    tell: Callable[[str, str], None]
 
     def plan(
         self, environment: Environment | None, data: Path | None, stream: bool, stack: ExitStack
@@ -170,13 +170,13 @@ class Planner:
 
     def _measured(self, environment: Environment) -> Costs:
         """The seconds that a trajectory, a sample and a validated pair take on this machine."""
-        self.tell("timing the solver: a few trajectories")
+        self.tell("timing the solver", "a few trajectories")
         blocks, each = time_trajectories(environment, TIMING * self.clock.budget)
         held = Held(environment.spec, blocks)
         return Costs(each, *self._pace(Material(environment, held, held, {}, environment.identity)))
 
     def _pace(self, material: Material) -> tuple[float, float]:
-        self.tell("timing the training: a few steps")
+        self.tell("timing the training", "a few steps")
         return pace(self.task(material), TIMING * self.clock.budget)
 
     def _divided(self, costs: Costs, most: int | None, grid: bool, whose: str, more: float = 0.0) -> Division:
@@ -190,14 +190,14 @@ class Planner:
 
         choose = share(found.validation, self.training.validation)
         calibrate = share(found.calibration, self.training.calibration)
-        self.tell(f"budget of {self.clock.minutes:g} min: {choose} trajectories choose the epoch, {calibrate} calibrate")
+        self.tell(f"budget of {self.clock.minutes:g} min", f"{choose} trajectories choose the epoch, {calibrate} calibrate")
 
     def _scheduled(self, found: Schedule, more: float = 0.0) -> Schedule:
         """The schedule with its samples per epoch, which follow from all else; it is saved."""
         spent = self.clock.spent + more
         samples = samples_within(self.clock.budget, spent, found.costs, found.division, self.training)
         rate = 1 / found.costs.sample
-        self.tell(f"schedule: {found.division.epochs} epochs of {samples} samples, at {rate:.3g} samples per second")
+        self.tell("schedule", f"{found.division.epochs} epochs of {samples} samples, at {rate:.3g} samples per second")
         found = replace(found, samples=samples)
         found.save(self.folder)
         return found
@@ -205,7 +205,7 @@ class Planner:
     def _for_dataset(self, material: Material) -> Schedule:
         environment, spec = material.environment, material.spec
         sample, forward = self._pace(replace(material, val=material.train))
-        self.tell("timing the solver: a few trajectories")
+        self.tell("timing the solver", "a few trajectories")
         began = time.perf_counter()
         if environment:
             _, each = time_trajectories(environment, TIMING * self.clock.budget)
@@ -232,7 +232,7 @@ class Planner:
         costs = replace(costs, sample=costs.sample * (1 + busy))
         before = (buffer * alone if spec.is_field else 0.0) + units * own
         division = self._divided(costs, None, spec.is_field, spec.name, before)
-        self.tell(f"stream: {pairs} pairs per trajectory, {buffer} at hand")
+        self.tell("stream", f"{pairs} pairs per trajectory, {buffer} at hand")
         return self._scheduled(Schedule(self.clock.minutes, STREAM, costs, division, pairs, buffer, units), before)
 
     def _for_own_data(self, environment: Environment) -> Schedule:
@@ -255,7 +255,7 @@ class Planner:
         def report(count: int) -> None:
             nonlocal done
             done += count
-            self.tell(f"training data: {done} of {total} trajectories ({size} in {self.folder / DATA} until it has ended)")
+            self.tell("training data", f"{done} of {total} trajectories ({size} in {self.folder / DATA} until it has ended)")
 
         report(0)
         generate(plan, self.folder / DATA, thread_count(), report=lambda shard: report(shard.count))

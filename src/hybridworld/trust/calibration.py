@@ -2,7 +2,7 @@
 
 The scores travel with the model, so any q has its threshold at once, and no threshold ever sees test data. Calibrated horizons
 lie about a fifth apart; between two of them τ is interpolated in log2 h. Beyond the longest one answers are chains of shorter
-forecasts (`deploy.hybrid`), each with the threshold of its own horizon.
+forecasts (`deploy.chain`), each with the threshold of its own horizon.
 """
 
 import warnings

@@ -42,8 +42,9 @@ def find_signal(name: str, given: Ingredients) -> TrustSignal:
     parts = [part.strip() for part in name.split("+")]
     for part in parts:
         if part not in known:
+            choices = ", ".join(f"'{each}'" for each in known)  # some names have commas
             raise InvalidInput(
-                f"There is no signal '{part}' for the model of {given.surrogate.spec.name}: choose {', '.join(known)}, "
+                f"There is no signal '{part}' for the model of {given.surrogate.spec.name}: choose {choices}, "
                 f"or several of them joined by ' + '{'' if given.system else '; its system, which some need, is not known'}."
                 f"{nearest(part, known)}"
             )

@@ -86,4 +86,5 @@ def compare(
 def row_content(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
     """One row as plain data, with its gains at equal error."""
     gains = {f"speedup_at_equal_error{by.removeprefix('ms')}": gain_of(row, rows, by) for by in HOW}
-    return {name: value for name, value in asdict(row).items() if name != "mark"} | gains
+    told = {name: value for name, value in asdict(row).items() if name not in ("mark", "explanation")}
+    return told | {"method": row.title} | gains

@@ -45,13 +45,17 @@ class Known(NamedTuple):
 
 
 class Method(NamedTuple):
-    """One way to answer; `mark` is its name in a picture, `scheme` which of the system's variants it runs, if not its own."""
+    """One way to answer; `mark` is its name in a picture, `scheme` which of the system's variants it runs, if not its own.
+
+    `explanation` is what a table says about it beside its name.
+    """
 
     name: str
     kind: Literal["twin", "reference", "solver", "no change", "mode 1", "mode 2"]
     mark: str
     answer: Answer
     scheme: str = ""
+    explanation: str = ""
 
     def __call__(self, starts: Starts, horizon: int) -> tuple[np.ndarray, np.ndarray | None]:
         """The states `horizon` frames later, and which of them were handed to the solver."""
@@ -88,7 +92,7 @@ def methods_for(environment: Environment, hybrid: "HybridModel | None" = None) -
     """The reference first, then every other method that applies to this system."""
     found = solvers_for(environment)
     if hybrid is not None:
-        found.append(Method("mode 1 (the surrogate alone)", "mode 1", "mode 1", surrogate_answer(hybrid)))
+        found.append(Method("mode 1", "mode 1", "mode 1", surrogate_answer(hybrid), explanation="the surrogate alone"))
         if hybrid.calibration is not None:
             found += [Method(f"mode 2, q = {q:g}", "mode 2", f"mode 2, q = {q:g}", gated_answer(hybrid, q)) for q in KEEP]
     return found
@@ -110,7 +114,8 @@ def solvers_for(environment: Environment) -> list[Method]:
         found = [Method(f"reference, {times}x finer", "reference", "reference", solver_answer(environment))]
         found.append(Method(f"{name}{exactly}", "solver", exactly[2:] or name, solver_answer(system)))
     if has_twin(system):
-        found.append(Method("NumPy twin (the paper's kind of baseline)", "twin", "NumPy twin", twin_answer(system)))
+        why = "the paper's kind of baseline"
+        found.append(Method("NumPy twin", "twin", "NumPy twin", twin_answer(system), explanation=why))
     found.append(Method("no change", "no change", "no change", lambda states, horizon, params: (states, None)))
     single = system.in_precision("float32") if system.offers("dtype") else system
     schemes = {"": single, **single.variants()}

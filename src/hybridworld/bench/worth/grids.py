@@ -53,7 +53,7 @@ def _gain(comparison: Comparison, rows: Sequence[Row]) -> Gain:
     rival = rival_of(row, rows, "ms")
     return Gain(
         comparison.environment.spec.grid, row.horizon, row.ms, row.rmse, row.speedup_vs_compiled,
-        gain_of(row, rows, "ms"), None if rival is None else rival.method,
+        gain_of(row, rows, "ms"), None if rival is None else rival.title,
     )  # fmt: skip
 
 

@@ -54,6 +54,13 @@ class Row:
     """The number of states on which its error rests."""
     scheme: str = ""
     """Which of the system's variants it runs; empty for its own scheme."""
+    explanation: str = ""
+    """What a table says about the method beside its name."""
+
+    @property
+    def title(self) -> str:
+        """The method with its explanation, where there is one."""
+        return f"{self.method} ({self.explanation})" if self.explanation else self.method
 
     @property
     def learned(self) -> bool:
@@ -138,6 +145,7 @@ def measure(
                 warmup_s=look.warmup,
                 states=count,
                 scheme=method.scheme,
+                explanation=method.explanation,
             )
         )
     return rows, left_out

@@ -32,13 +32,16 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     own = [row for row in rows if not row.scheme]
     found = [verdict(rows, by) for by in HOW]
     if len(own) < len(rows):
-        found += [verdict(own, by).replace(":", ", against the system's own scheme alone:", 1) for by in HOW]
+        found += [verdict(own, by, ", against the system's own scheme alone") for by in HOW]
     return found
 
 
-def verdict(rows: Sequence[Row], by: Time = "ms") -> str:
-    """One sentence about the rows of one horizon: does the surrogate beat every solver that is as accurate as it is?"""
-    head = f"h = {rows[0].horizon}, {HOW[by]}:"
+def verdict(rows: Sequence[Row], by: Time = "ms", against: str = "") -> str:
+    """One sentence about the rows of one horizon: does the surrogate beat every solver that is as accurate as it is?
+
+    `against` says which solvers these are, where they are not all.
+    """
+    head = f"h = {rows[0].horizon}, {HOW[by]}{against}:"
     row = next((each for each in rows if each.kind == "mode 1"), None)
     solvers = [each for each in rows if each.solver]
     if row is None:
@@ -85,16 +88,12 @@ def _to_beat(solvers: Sequence[Row], idle: float | None, by: Time) -> str:
     return f"{_quick(exact, by)}{more}"
 
 
-def _name(row: Row) -> str:
-    return row.method.partition(" (")[0]  # without its explanation
-
-
 def _quick(row: Row, by: Time) -> str:
-    return f"the {_name(row)} ({_ms(row, by)})"
+    return f"the {row.method} ({_ms(row, by)})"
 
 
 def _in_short(row: Row, by: Time) -> str:
-    return f"{_name(row)}: {row.rmse:.2g} deviations, {_ms(row, by)}"
+    return f"{row.method}: {row.rmse:.2g} deviations, {_ms(row, by)}"
 
 
 def _ms(row: Row, by: Time) -> str:

@@ -78,10 +78,10 @@ def test_preparations_are_told_once_per_subject_unless_they_take_long(monkeypatc
     log = Console(file=io.StringIO(), width=80)
     monkeypatch.setattr(train_display, "stderr", log)
     display = train_display.Display()
-    for what in ("units: 1", "units: 2", "validation: 1", "validation: 2"):
-        display.tell(what)
+    for subject, news in (("units", "1"), ("units", "2"), ("validation", "1"), ("validation", "2")):
+        display.tell(subject, news)
     monkeypatch.setattr(train_display, "QUIET", -1.0)
-    display.tell("validation: 3")
+    display.tell("validation", "3")
     assert log.file.getvalue().splitlines() == ["units: 1", "validation: 1", "validation: 3"]
 
 

@@ -1,0 +1,153 @@
+"""How a question is answered: by a chain of links, each from the answer before it, mostly by a single one.
+
+Each link is answered by the surrogate alone, by the surrogate with its error map, or by both and the solver (`gated`).
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hybridworld.deploy.deferral import Rule
+from hybridworld.deploy.forecast import Forecast, joined, timed
+from hybridworld.errors import InvalidInput, SolverFailure
+from hybridworld.physics.arguments import checked_states
+from hybridworld.physics.environment import Solve
+from hybridworld.surrogate.horizons import chain_of, listed
+from hybridworld.surrogate.pieces import row_slices
+from hybridworld.trust.signal import Estimate
+
+if TYPE_CHECKING:
+    from hybridworld.deploy.hybrid import HybridModel
+
+
+class Start(NamedTuple):
+    """Trajectories, one per row: where they are, their parameters, and where they began."""
+
+    states: np.ndarray  # (batch, channels, *grid)
+    params: np.ndarray  # (batch, number of spec.params)
+    began: np.ndarray  # as states
+
+    def of(self, rows: np.ndarray) -> "Start":
+        """These rows alone."""
+        return Start(*(each[rows] for each in self))
+
+
+@dataclass(frozen=True)
+class Way:
+    """How links are answered."""
+
+    rule: Rule
+    solve: Solve | None
+    """Who answers what the rule defers; None in mode 1."""
+    mapped: bool
+    """Is there an error map?"""
+    promised: bool
+    """Is there a tolerance to be held?"""
+
+
+def chained(model: "HybridModel", start: Start, horizon: float, way: Way) -> Forecast:
+    """The forecast of a chain; what shall be promised and cannot, is solved."""
+    if way.solve is not None and way.promised and not model.bounded(horizon):
+        return solver_alone(model, start, horizon, way.solve)
+    spans = chain_of(horizon, model.longest, model.mapped_horizons if way.mapped else model.surrogate.answered)
+    parts: list[Forecast] = []
+    for link, span in enumerate(spans, 1):
+        with naming(link, "the forecast"):
+            now = start if link == 1 else start._replace(states=checked_states(model.spec, parts[-1].state)[0])
+            if way.solve is not None:
+                parts.append(gated(model, now, span, way.rule, way.solve))
+            else:
+                parts.append((mapped if way.mapped else surrogate_alone)(model, now, span))
+    return replace(joined(parts, horizon), notes=tuple(notes(model, horizon, spans, 1 if way.solve is None else 2)))
+
+
+def surrogate_alone(model: "HybridModel", start: Start, horizon: float) -> Forecast:
+    """The forecast of the surrogate, without a map."""
+    seconds: dict[str, float] = {}
+    with timed(seconds, "surrogate"), torch.inference_mode():
+        answers = [model.surrogate(*piece).cpu().numpy() for piece in pieces(model, start, horizon)]
+    return Forecast(np.concatenate(answers), np.zeros(len(start.states), bool), seconds=seconds, horizon=horizon)
+
+
+def mapped(model: "HybridModel", start: Start, horizon: float) -> Forecast:
+    """The forecast of the surrogate, with its error map."""
+    seconds: dict[str, float] = {}
+    with timed(seconds, "surrogate and error map"), torch.inference_mode():
+        found = [on_cpu(model.signal(*piece)) for piece in pieces(model, start, horizon)]
+    predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Forecast(predicted, np.zeros(len(start.states), bool), error_map, score, None, seconds, horizon)
+
+
+def gated(model: "HybridModel", start: Start, horizon: float, rule: Rule, solve: Solve) -> Forecast:
+    """The forecast of surrogate and solver: the rule says who answers what."""
+    judge = rule(horizon)  # before any work: it may refuse
+    forecast = mapped(model, start, horizon)
+    assert forecast.score is not None
+    deferred, threshold = judge(forecast.score)
+    answer, asked = forecast.state.astype(np.float64), start.of(deferred)
+    with timed(forecast.seconds, "solver"):
+        if deferred.any():
+            answer[deferred] = solve(asked.states, int(horizon), asked.params)
+    if model.log is not None and deferred.any():
+        model.log.add(asked.states, int(horizon), asked.params, answer[deferred], asked.began)
+    return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
+
+
+def solver_alone(model: "HybridModel", start: Start, horizon: float, solve: Solve) -> Forecast:
+    """The forecast of the solver, for answers about which nothing can be promised."""
+    seconds: dict[str, float] = {}
+    with timed(seconds, "solver"):
+        answer = solve(start.states, int(horizon), start.params)
+    if model.log is not None:
+        model.log.add(start.states, int(horizon), start.params, answer, start.began)
+    note = f"There is no error bound at {horizon:g} frames, so with a tolerance the solver answers everything."
+    return Forecast(answer, np.ones(len(start.states), bool), seconds=seconds, horizon=horizon, notes=(note,))
+
+
+def pieces(model: "HybridModel", start: Start, horizon: float) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """States, horizons and params as tensors, a few rows at a time."""
+    device = model.surrogate.mean.device
+    for rows in row_slices(model.spec, len(start.states)):
+        now, given = (torch.from_numpy(np.asarray(a[rows], np.float32)).to(device) for a in (start.states, start.params))
+        yield now, torch.full((len(now),), float(horizon), device=device), given
+
+
+def on_cpu(estimate: Estimate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Prediction, error map and score as arrays."""
+    prediction, error_map, score = (each.cpu().numpy() for each in (estimate.prediction, estimate.error_map, estimate.score))
+    return prediction, error_map, score
+
+
+def notes(model: "HybridModel", horizon: float, spans: Sequence[float], mode: int) -> Iterator[str]:
+    """What to know about an answer with links of these spans, in sentences."""
+    if len(spans) > 1:
+        chain = " + ".join(f"{span:g}" for span in spans)
+        why = f"more than the longest trained horizon, {model.longest:g}"
+        if model.surrogate.answered is not None:
+            why = f"not answered in one pass, as {listed(model.surrogate.answered)} are"
+        yield f"{horizon:g} frames are {why}: the answer is a chain of {chain} frames, and has no error bound."
+    unseen = sorted(set(spans) - model.trained)
+    if unseen:
+        asked = ", ".join(f"{span:g}" for span in unseen)
+        yield f"No training has seen a horizon of {asked} frames (it has seen {model.trained_in_words}): expect larger errors."
+    if mode == 2 and 1.0 in spans:
+        yield "At 1 frame the error map compares with two half frames, which no training has seen alone."
+
+
+@contextmanager
+def naming(link: int, what: str) -> Iterator[None]:
+    """Errors beyond the first link name it: the answer before it may be no state to go on from."""
+    try:
+        yield
+    except (InvalidInput, SolverFailure) as error:
+        if link == 1:
+            raise
+        raise SolverFailure(
+            f"Link {link} of {what}: the answer of link {link - 1} is no state to go on from ({error}) "
+            "Keep less on the surrogate (a smaller q), or take shorter links."
+        ) from error

@@ -1,0 +1,59 @@
+"""Which answers of a surrogate go to the solver: those with a score above a threshold, or with a bound above a tolerance."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import number
+from hybridworld.trust.bounds import COVERAGE
+from hybridworld.trust.calibration import check_keep_fraction, flagged
+from hybridworld.trust.tolerance import check_tolerance
+
+if TYPE_CHECKING:
+    from hybridworld.deploy.hybrid import HybridModel
+
+KEEP = 0.75
+"""The keep fraction q where none is given."""
+
+Threshold = float | Callable[[float], float]
+"""Above it a score is deferred: one number, or a function of the horizon, since a chain has links of several horizons."""
+
+Deferral = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
+"""Scores -> which answers are deferred, and the threshold if that decided."""
+
+Rule = Callable[[float], Deferral]
+"""Horizon -> what is deferred there."""
+
+
+def rule_for(
+    model: "HybridModel",
+    mode: int,
+    q: float | None,
+    threshold: Threshold | None,
+    tolerance: float | None,
+    coverage: float | None,
+    beginning: bool | None,
+) -> Rule:
+    """The rule that these arguments of `HybridModel.predict` stand for; those that exclude each other are refused."""
+    keep = KEEP if q is None else q
+    check_keep_fraction(keep)
+    if threshold is not None and not callable(threshold):
+        number("The threshold", threshold)
+    if tolerance is None:
+
+        def by_score(horizon: float) -> Deferral:
+            limit = model.threshold(horizon, keep) if threshold is None else threshold
+            limit = limit(horizon) if callable(limit) else limit
+            return lambda score: (flagged(score, limit), limit)
+
+        return by_score
+    if q is not None or threshold is not None:
+        raise InvalidInput("A tolerance decides by itself what goes to the solver: give it, or q, or a threshold, but one.")
+    if mode == 1:
+        raise InvalidInput("A tolerance hands to the solver what it cannot promise: it needs mode 2.")
+    check_tolerance(tolerance)
+    bound, share = model.known_bound(), COVERAGE if coverage is None else coverage
+    bound.check(share)
+    return lambda horizon: lambda score: (flagged(bound(score, horizon, share, beginning), tolerance), None)
