@@ -3,10 +3,10 @@
     python docs/examples/tabletop_trust.py [MODEL]
 
 For each split 128 scenes, from frame 8 on. AUROC: how well the map ranks the spheres and boxes whose error is in the worst
-quarter, and how well scores rank the scenes. Contact: rank correlation, over spheres and boxes, of the true error and of the map
-with the time that the object spends at another one or at a wall. Cut: what mode 2 at q = 0.75 takes off the mean error of the
-scenes, with the threshold in the model's file, beside deferring as many at random and the worst ones. The last lines tell what the
-alarm for drift says on the table of the training and on one with twice as many objects.
+quarter, and how well scores rank the scenes. Contact: rank correlation, over spheres and boxes, of the true error and of the
+map with the time that the object spends at another one or at a wall. Cut: what mode 2 at q = 0.75 takes off the mean error of
+the scenes, with the threshold in the model's file, beside deferring as many at random and the worst ones. The last lines tell
+what the alarm for drift says on the table of the training and on one with twice as many objects.
 """
 
 import sys
