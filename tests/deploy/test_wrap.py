@@ -37,7 +37,9 @@ def model():
 
 
 @pytest.mark.parametrize(
-    "f", [foreign.leap, foreign.leap_in_torch, foreign.Leap(), foreign.Leap, f"{FILE}:leap", f"{FILE}:Leap"], ids=str
+    "f",
+    [foreign.leap, foreign.leap_in_torch, foreign.Leap(), foreign.Leap, f"{FILE}:leap", f"{FILE}:Leap"],
+    ids=["function", "torch", "module", "class", "name", "class name"],
 )
 def test_numpy_or_torch_function_module_class_or_name_give_the_same_answers(f):
     found = hw.wrap(f, ENV, count=20)

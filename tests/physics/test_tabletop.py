@@ -67,6 +67,14 @@ def test_what_the_pusher_meets_moves():
     assert later[0, 1] > -0.1 + 0.05 and later[0, 1] - later[0, 0] > 0.04
 
 
+def test_contacts_are_with_others_and_walls_and_not_with_the_table():
+    env, state = scene(thing(0, -0.1, -0.2), thing(0, 0.2, 0.2, velocity=(0.5, 0.0)), thing(1, 0.1, 0.0))
+    touched = env.contacts(state[None], 20, np.array([[0.5, 0.4, 0.0]]))[0]  # the pusher meets the first, the second the wall
+    assert (touched[:3] > 0).all() and touched[0] == touched[1] and touched[3] == 0
+    exchanged = env.contacts(state[None][:, :, ::-1], 20, np.array([[0.5, 0.4, 0.0]]))[0]
+    np.testing.assert_allclose(exchanged[::-1], touched)
+
+
 @given(seed=st.integers(0, 10_000), split=st.sampled_from(SPLITS), count=st.integers(2, 12))
 @settings(max_examples=25, deadline=None)
 def test_samples_are_apart_on_the_table_and_in_their_ranges(seed, split, count):

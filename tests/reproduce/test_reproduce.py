@@ -73,7 +73,7 @@ def test_at_scale_smoke_nothing_is_confirmed(done):
 
 def test_a_second_run_finds_everything_in_the_cache(done, monkeypatch):
     folder, _ = done
-    for name in ("train", "verdict_on", "generate", "fresh_pairs"):
+    for name in ("train", "judge", "generate", "fresh_pairs"):
         monkeypatch.setattr(experiment_module, name, lambda *_, name=name: pytest.fail(f"{name} was called"))
     run("all", "--scale", "smoke", "--cache", folder / "cache", "--out", folder / "again")
     first, second = ((folder / name / "results.md").read_text() for name in ("out", "again"))

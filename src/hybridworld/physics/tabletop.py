@@ -253,6 +253,20 @@ class Tabletop(Environment):
         over_trajectories(work, len(states), 1)
         return answer
 
+    def contacts(self, states: np.ndarray, frames: int, params: np.ndarray) -> np.ndarray:
+        """The seconds that each object (batch, n) spends at another one or at a wall while `solve` goes on so far."""
+        counts = np.zeros((len(states), *self.grid))
+
+        def work(index: int, threads: int) -> None:
+            friction, *action = params[index]
+            scene, columns = self._scene_of(states[index], float(friction))
+            data = scene.begin(states[index][:, columns].astype(np.float64), self.frame_step / self.substeps)
+            for _ in range(frames):
+                counts[index, columns] += scene.touched(data, action, self.substeps)
+
+        over_trajectories(work, len(states), 1)
+        return counts * self.frame_step / self.substeps
+
     def _scene_of(self, state: np.ndarray, friction: float) -> tuple[Scene, np.ndarray]:
         """MuJoCo's model of that state, and the columns of its bodies."""
         if self.scene:

@@ -95,6 +95,17 @@ class Scene:
         self.drive(data, action)
         _mujoco().mj_step(self.model, data, nstep=steps)
 
+    def touched(self, data: Any, action: list[float], steps: int) -> np.ndarray:
+        """The same steps, and how many of them each body spends at another one or at a wall; what carries it does not count."""
+        self.drive(data, action)
+        counts = np.zeros(self.model.nbody, int)
+        for _ in range(steps):
+            _mujoco().mj_step(self.model, data)
+            pairs = self.model.geom_bodyid[data.contact.geom]  # (contacts, 2)
+            upright = np.abs(data.contact.frame[:, 2]) > 0.7  # the normal of the contact
+            counts[np.unique(pairs[~(upright & (pairs == 0).any(axis=1))])] += 1
+        return counts[self.bodies]
+
     def load(self, data: Any, state: np.ndarray) -> None:
         """Set MuJoCo's positions and velocities; velocities of free bodies are in the world's frame, spins in the body's."""
         things, quat = state[:, 1:], np.empty(4)
