@@ -197,7 +197,7 @@ def test_what_cannot_be_is_said_in_a_sentence(small, tmp_path):
         (["ball3d", "--tolerance", -1], "The tolerance is -1 deviations"),
         (["ball3d", "--tolerance", 0.1, "--mode", 1], "it needs mode 2"),
         (["ball3d", "--signal", "guess"], "There is no signal 'guess'"),
-        (["ball3d", "--signal", "many splits"], "no calibration for the signal 'many splits' .*it has step-doubling and step-"),
+        (["ball3d", "--signal", "many splits"], "no calibration for the signal 'many splits' .*it has 'step-doubling' and '"),
         (["ball3d", "--signal", "many splits"], 'run `hybridworld calibrate ball3d --signal "many splits" --out FILE`'),
         (["ball3d", "--input", tmp_path / "text.h5"], "cannot be read as HDF5"),
         (["ball3d", "--input", next(data.glob("data/train/*.hdf5"))], "holds states of shape"),
