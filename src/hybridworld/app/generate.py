@@ -19,7 +19,8 @@ def generate_dataset(plan: Plan, root: Path, workers: int | None, dask: str | No
     name = plan.environment.spec.name
     stderr.print(f"{name}: {shown}; {len(plan.shards)} shards below {root}", highlight=False, soft_wrap=True)
     seconds = estimate_seconds(plan, workers)
-    stderr.print(f"{size_in_words(plan.nbytes)}, about {time_in_words(seconds)} on {workers} workers", highlight=False)
+    team = "1 worker" if workers == 1 else f"{workers} workers"
+    stderr.print(f"{size_in_words(plan.nbytes)}, about {time_in_words(seconds)} on {team}", highlight=False)
     with progress_bar() as bar:
         task = bar.add_task("trajectories", total=sum(plan.counts.values()))
         try:
