@@ -6,7 +6,7 @@ from typing import Any
 
 from hybridworld.app.durations import time_in_words
 from hybridworld.app.loading import load_hybrid
-from hybridworld.app.progress import stderr
+from hybridworld.app.progress import stages
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.bench.worth.comparison import compare
 from hybridworld.bench.worth.measure import REPEATS, Row
@@ -30,8 +30,8 @@ def report_worth(
     from hybridworld.bench.worth.frontier import draw_frontier  # the plotting library
 
     hybrid = load_hybrid(model, environment, backbone, signal=signal, engine=engine) if model else None
-    with stderr.status("") as status:
-        found = compare(environment, hybrid, horizons, split, count, status.update)
+    with stages() as tell:
+        found = compare(environment, hybrid, horizons, split, count, tell)
     spec = found.environment.spec
     picture = out.with_suffix(".png") if out else Path("out") / f"{spec.name}-worth.png"
     content = found.content | {"model": model, "picture": str(picture)}

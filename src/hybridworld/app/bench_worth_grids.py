@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hybridworld.app.bench_worth import times_in_words
 from hybridworld.app.loading import load_hybrid
-from hybridworld.app.progress import announce, stderr
+from hybridworld.app.progress import announce, stages
 from hybridworld.app.tables import Rows, publish_sections
 from hybridworld.app.train import train_surrogate
 from hybridworld.bench.worth.comparison import Comparison, compare
@@ -37,8 +37,8 @@ def report_grids(
         announce(f"{name}, {size} cells along an axis: a model of {minutes:g} minutes in {folder}")
         train_surrogate(Request(environment=system, minutes=minutes, out=folder, began=time.monotonic()))
         model = load_hybrid(str(folder / MODEL), system.unresolved)
-        with stderr.status("") as status:
-            comparisons.append(compare(system, model, horizons, split, count, status.update))
+        with stages() as tell:
+            comparisons.append(compare(system, model, horizons, split, count, tell))
     gains = gains_of(comparisons)
     picture = out.with_suffix(".png") if out else Path("out") / f"{name}-grids.png"
     title, machine = f"{name}: how the gain grows with the grid", provenance()

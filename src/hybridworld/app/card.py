@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hybridworld.app.loading import load_model
-from hybridworld.app.progress import announce, stderr
+from hybridworld.app.progress import announce, stages
 from hybridworld.app.tables import Rows, in_markdown
 from hybridworld.bench.card import Q, card_of, default_count, measure_cells
 from hybridworld.data.atomic import make_folder, write_atomically
@@ -33,8 +33,8 @@ def make_card(
     told = [line.strip("- ").strip() for line in notes.read_text().splitlines() if line.strip()] if notes else []
     count = count or default_count(solver)
     announce(f"{name}: {count} trajectories per split")
-    with stderr.status("") as status:
-        cells = measure_cells(bundle, solver, count, status.update)
+    with stages() as tell:
+        cells = measure_cells(bundle, solver, count, tell)
     card = card_of(name, path, bundle, solver, cells, told)
     write_atomically(path.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
     page = out / f"{name}.md"

@@ -1,6 +1,8 @@
 """One look for every progress bar. Bars go to stderr, so that stdout holds results alone; a log gets lines in their place."""
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, Self
 
 from rich.console import Console
@@ -8,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 stderr = Console(stderr=True)
+EVERY = 20.0
+"""Seconds between two lines about one piece of work in a log."""
 
 
 def announce(what: str) -> None:
@@ -16,16 +20,28 @@ def announce(what: str) -> None:
         stderr.print(what, highlight=False, markup=False, soft_wrap=True)
 
 
+@contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """What hears the stage that a command is in: a terminal shows it while it lasts, a log has a line every EVERY seconds."""
+    last = time.monotonic()
+    with stderr.status("") as status:
+
+        def tell(stage: str) -> None:
+            nonlocal last
+            status.update(stage)
+            if time.monotonic() - last >= EVERY:
+                last = time.monotonic()
+                announce(stage)
+
+        yield tell
+
+
 class RateColumn(ProgressColumn):
     """The rate of a task, for example `3.4/s`."""
 
     def render(self, task: Task) -> Text:
         rate = task.finished_speed or task.speed
         return Text("" if rate is None else f"{rate:.3g}/s", style="progress.data.speed")
-
-
-EVERY = 20.0
-"""Seconds between two lines of a log about the same task."""
 
 
 class Bar(Protocol):
