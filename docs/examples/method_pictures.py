@@ -46,8 +46,7 @@ def one_pass_and_two(path: Path, name: str = "euler2d", seed: int = 7, horizon: 
 def score_and_gate(path: Path, name: str = "ball3d", horizon: int = 32, count: int = 2_000, q: float = 0.75) -> None:
     """Left: the score of each answer and its true error. Right: the error that is left when so many go to the solver."""
     model = hw.load(name)
-    samples = [model.system.initial("test", seed) for seed in range(count)]
-    states, params = (np.stack([getattr(each, part) for each in samples]) for part in ("state", "params"))
+    states, params = model.system.initials("test", range(count))
     forecast = model.predict(states, horizon, params, mode=1, error_map=True)
     errors = model.errors(forecast.state, model.solve(states, horizon, params))
     threshold = model.threshold(horizon, q)

@@ -38,8 +38,7 @@ def load() -> Net:
 def train(steps: int = 6_000, trajectories: int = 1_000) -> None:
     """On random pairs of the reference solver's trajectories, every horizon from 1 to 32 frames."""
     system, rng = hw.system("ball3d"), np.random.default_rng(0)
-    samples = [system.initial("train", seed) for seed in range(trajectories)]
-    starts, params = (np.stack([getattr(each, part) for each in samples]) for part in ("state", "params"))
+    starts, params = system.initials("train", range(trajectories))
     frames = system.record(starts, system.spec.frames - 1, params)  # (trajectories, channels, frames)
     torch.manual_seed(0)
     model = Net()

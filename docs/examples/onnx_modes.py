@@ -53,9 +53,9 @@ class OnnxModel:
         if q in (0, 1):
             return np.inf if q else -1.0
         known = self.known["calibration"]
-        rungs = sorted(known["thresholds"], key=float)
-        limits = [np.interp(q, known["q"], known["thresholds"][rung]) for rung in rungs]
-        return np.interp(np.log2(horizon), np.log2([float(rung) for rung in rungs]), limits)
+        horizons = sorted(known["thresholds"], key=float)
+        limits = [np.interp(q, known["q"], known["thresholds"][each]) for each in horizons]
+        return np.interp(np.log2(horizon), np.log2([float(each) for each in horizons]), limits)
 
 
 def main():
@@ -67,8 +67,7 @@ def main():
     parser.add_argument("--q", type=float, default=0.75)
     asked = parser.parse_args()
     model = OnnxModel(asked.file)
-    samples = [model.system.initial("test", number) for number in range(asked.count)]
-    states, params = np.stack([each.state for each in samples]), np.stack([each.params for each in samples])
+    states, params = model.system.initials("test", range(asked.count))
     alone = model.mode1(states, asked.horizon, params)
     answers, deferred, scores = model.mode2(states, asked.horizon, params, asked.q)
     for number, (score, solver) in enumerate(zip(scores, deferred, strict=True)):

@@ -14,8 +14,7 @@ import hybridworld as hw
 from tests.app.commands import command, predict
 
 BALL = hw.system("ball3d")
-SAMPLES = [BALL.initial("test", seed) for seed in range(6)]
-STATES, PARAMS = np.stack([each.state for each in SAMPLES]), np.stack([each.params for each in SAMPLES])
+STATES, PARAMS = BALL.initials("test", range(6))
 NAMED = {"restitution": PARAMS[:, 0], "gravity": PARAMS[:, 1]}
 
 
@@ -46,6 +45,7 @@ def test_a_model_a_forecast_and_a_gate_tell_what_they_are(model):
     told = repr(model)
     for words in ("of ball3d", "horizons: whole, 1 to 64", "trained on", "reaches a validation MSE of", "solver: class Ball3D"):
         assert words in told
+    assert "error map: step-doubling\n" in told
     gate = hw.Gate(model, q=0.75)
     gate.predict(STATES, 32, PARAMS)
     assert "6 answers" in repr(gate)

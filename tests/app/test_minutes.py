@@ -101,7 +101,7 @@ def test_an_interrupted_run_ends_as_if_nothing_had_happened(way, quick, mine, tm
     with monkeypatch.context() as patch:
         patch.setattr(train_display.Display, "on_epoch", lambda *_: os.kill(os.getpid(), signal.SIGINT))
         code, _, err = train(*command, "--out", killed)
-    assert code == 130 and err.splitlines()[-1] == "Stopped after step 6; run the same command to go on."
+    assert code == 130 and err.splitlines()[-1] == "Interrupted after step 6; run the same command to go on."
     whole.mkdir()
     shutil.copy(killed / minutes.FILE, whole)
     with monkeypatch.context() as patch:
@@ -121,7 +121,7 @@ def test_interrupted_while_its_data_are_made_it_goes_on_with_them(quick, mine, t
     with monkeypatch.context() as patch:
         patch.setattr(minutes, "generate", interrupted)
         code, _, err = train(f"{mine}:Field", "--minutes", 1, "--out", run)
-    assert code == 130 and err.splitlines()[-1] == "Stopped before the first step; run the same command to go on."
+    assert code == 130 and err.splitlines()[-1] == "Interrupted before the first step; run the same command to go on."
     found = json.loads((run / minutes.FILE).read_text())
     assert found["division"]["trajectories"] == 6 and found["samples"] == 0
     code, _, err = train(f"{mine}:Field", "--minutes", 1, "--out", run)

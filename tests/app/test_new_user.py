@@ -22,8 +22,6 @@ OWN = {
 }
 """What is one's own -> the system, and the network."""
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -37,7 +35,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def any_machine(monkeypatch):
     """The same short training wherever it runs: the budget is not measured."""
-    monkeypatch.setattr(schedule, "PROBE", 0.0)
+    monkeypatch.setattr(schedule, "TIMING", 0.0)
     monkeypatch.setattr(schedule, "divide", lambda *given: Division(32, 2, 4, 24, 0.2, 0.2))
     monkeypatch.setattr(schedule, "samples_within", lambda *given: 256)
 
@@ -69,6 +67,7 @@ def test_a_system_or_network_of_ones_own_reaches_mode_2(own, folder, any_machine
     assert forecast.plot()._repr_png_().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_trained_model_of_ones_own_reaches_mode_2(folder, monkeypatch):
     """docs/your-model.md: the file is run, then the commands."""
     monkeypatch.chdir(folder)

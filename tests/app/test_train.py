@@ -138,7 +138,7 @@ def test_an_interrupted_run_goes_on_and_draws_no_point_twice(tmp_path, monkeypat
         patch.setattr(train_display.Display, "on_epoch", lambda *_: os.kill(os.getpid(), signal.SIGINT))
         code, out, err = train(*command)
     assert (code, out) == (130, "")
-    assert err.splitlines()[-1] == "Stopped after step 2; run the same command to go on."
+    assert err.splitlines()[-1] == "Interrupted after step 2; run the same command to go on."
     assert train(*command)[0] == 0
 
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -122,6 +122,16 @@ def test_the_command_compares_every_signal_that_applies(tmp_path, monkeypatch):
     )
 
 
+def test_a_calibrated_signal_is_judged_alone_with_test_data_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_trust, "WINDOWS", 2)
+    generate(Plan(Ball3D(), {"test": 40}), tmp_path / "balls", workers=1)
+    arguments = ["ball3d", "--data", str(tmp_path / "balls"), "--count", "40", "--no-rivals", "--json"]
+    result = CliRunner().invoke(app, ["bench", "trust", *arguments], catch_exceptions=False)
+    found = json.loads(result.stdout)
+    assert list(found["costs"]) == ["step-doubling"] and found["trajectories"] == {"test": 40}
+    assert set(found["mode2"]["test"]["64"]) >= {"frozen", "oracle", "share_of_oracle"} and found["overhead"]
+
+
 @pytest.mark.parametrize("splits", [{"train": 2, "val": 2}])
 def test_without_test_data_it_says_so(tmp_path, splits):
     generate(Plan(Ball3D(), splits), tmp_path / "balls", workers=1)

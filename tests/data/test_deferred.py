@@ -91,7 +91,7 @@ def test_many_processes_write_one_log_and_are_killed(tmp_path):
     writers = [context.Process(target=write_for_ever, args=(tmp_path, seed)) for seed in range(3)]
     for writer in writers:
         writer.start()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600  # cores are shared
     while len({path.name.split("-")[1][:-6] for path in files_of(tmp_path)}) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     for writer in writers:

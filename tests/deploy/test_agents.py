@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -92,6 +93,15 @@ def test_a_time_limit_bounds_the_number_of_candidates():
     sample = CART.initial("test", 0)
     planner = Planner(CART, CART.task(np.random.default_rng(0), sample.state), "solver", seconds=0.02)
     assert planner.decide(sample.state, sample.params).candidates >= 4
+
+
+def test_checks_of_the_hybrid_count_as_time():
+    sample = CART.initial("test", 0)
+    planner = Planner(CART, CART.task(np.random.default_rng(0), sample.state), "hybrid", model_of(CART, -1.0), seconds=0.2)
+    truth = planner._truth
+    planner._truth = lambda *asked: (time.sleep(0.01 * len(asked[0])), truth(*asked))[1]  # 40 ms per candidate of four links
+    plans = [planner.decide(sample.state, sample.params) for _ in range(2)]
+    assert plans[0].checked == 1 and 1 <= plans[1].checked <= 2 and plans[1].seconds < 0.4
 
 
 def test_who_doubts_always_looks_and_who_never_doubts_never_does():

@@ -122,8 +122,7 @@ def test_the_map_compares_one_pass_with_two(model):
 
 
 def test_its_errors_are_in_deviations_of_the_training_data(model):
-    samples = [ENV.initial("train", seed) for seed in range(200)]
-    states, params = (np.stack([getattr(each, part) for each in samples]) for part in ("state", "params"))
+    states, params = ENV.initials("train", range(200))
     expected = ENV.record(states, ENV.spec.frames - 1, params).std(axis=(0, 2))
     np.testing.assert_allclose(model.surrogate.std, expected, rtol=0.1)
 

@@ -48,8 +48,7 @@ def test_the_file_as_it_stands(file):
     assert re.fullmatch(r"(solver|surrogate) with a score of [\d.]+\n", out)
     model = hw.load(file.with_suffix(".safetensors"), backbone=f"{file}:load")
     system = hw.system("ball3d")
-    samples = [system.initial("test", seed) for seed in range(400)]
-    states, params = (np.stack([getattr(each, part) for each in samples]) for part in ("state", "params"))
+    states, params = system.initials("test", range(400))
     forecast = model.predict(states, 32, params, tolerance=0.5)
     errors = model.errors(forecast.state, system.solve(states, 32, params))
     assert np.mean(errors > 0.5) <= 0.1 + 2 * np.sqrt(0.1 * 0.9 / 400)

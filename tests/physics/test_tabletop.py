@@ -79,8 +79,8 @@ def test_contacts_are_with_others_and_walls_and_not_with_the_table():
 @settings(max_examples=25, deadline=None)
 def test_samples_are_apart_on_the_table_and_in_their_ranges(seed, split, count):
     env = ENV.resized((count,))
-    state = env.initial(split, seed).state
-    env.check_physical(state[None])
+    env.check_physical(env.initial(split, seed).state[None])
+    state = bodies.strewn(np.random.default_rng(seed), env.spec.regime(split), count)
     assert (state[KIND] == -1).sum() == 1
     moving = state[KIND] >= 0
     assert all(bodies.MASS.within(mass, env.spec.regime(split)) for mass in state[MASSES, moving])

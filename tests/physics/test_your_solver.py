@@ -37,8 +37,7 @@ def system(request, folder):
 
 
 def starts(system, count):
-    samples = [system.initial("test", seed) for seed in range(count)]
-    return np.stack([each.state for each in samples]), np.stack([each.params for each in samples])
+    return system.initials("test", range(count))
 
 
 @pytest.mark.parametrize("name", FENCES)

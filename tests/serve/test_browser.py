@@ -89,6 +89,18 @@ def test_it_loads_everywhere_and_nothing_sticks_out(visit, size, colours, known)
     assert page.evaluate("document.documentElement.dataset.theme") != colours
 
 
+def test_it_waits_for_a_server_that_is_starting(browser, server, monkeypatch):
+    monkeypatch.setattr(server.service, "warm", False)
+    page = browser.new_page()
+    page.goto(server.url)
+    page.wait_for_selector("#status:not(.error):has-text('is starting')", timeout=PATIENCE)
+    assert not page.is_visible("main")
+    monkeypatch.setattr(server.service, "warm", True)
+    page.wait_for_selector(KNOWN, timeout=PATIENCE)
+    assert page.inner_text("#status") == ""
+    page.close()
+
+
 def test_a_dragged_horizon_moves_the_panels(visit):
     page = visit()
     page.wait_for_selector("#facts dt >> nth=2")

@@ -7,7 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from tests.serve.served import SYSTEMS, question
+from hybridworld.deploy.load import shipped
+from hybridworld.serve.catalogue import Catalogue
+from tests.serve.served import SYSTEMS, question, running
 
 tritonclient = pytest.importorskip("tritonclient.http")
 MODELS = ["ball3d", *SYSTEMS]
@@ -59,20 +61,36 @@ def test_a_model_tells_what_it_takes_and_gives(client, known, name):
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_gives_what_predict_gives(client, known, name, binary):
-    served = known.find(name)
-    states, params = question(served, 6)
-    expected = served.model.predict(states, 4, params, q=0.5)
-    told = ask(client, name, states, np.full(6, 4), params, binary, q=0.5)
+    told, expected = as_predicted(client, known.find(name), 6, 4, binary)
     assert 0 < expected.used_solver.sum() < 6
+    response = told.get_response()
+    assert (response["id"], response["model_name"], response["model_version"]) == ("q-1", name, "1")
+    assert response["parameters"]["threshold"] == pytest.approx(expected.threshold)
+
+
+@pytest.mark.slow
+def test_every_model_that_ships_gives_what_predict_gives():
+    known = Catalogue(shipped(), engine="eager")
+    with running(known) as server:
+        address = f"127.0.0.1:{server.port}"
+        with tritonclient.InferenceServerClient(address, network_timeout=300.0, connection_timeout=300.0) as client:
+            for name in shipped():
+                for binary in (True, False):
+                    as_predicted(client, known.find(name), 2, 16, binary)
+
+
+def as_predicted(client, served, count, horizon, binary):
+    """Ask about so many states, compare every output with `HybridModel.predict`, and return both answers."""
+    states, params = question(served, count)
+    expected = served.model.predict(states, horizon, params, q=0.5)
+    told = ask(client, served.name, states, np.full(count, horizon), params, binary, q=0.5)
     np.testing.assert_array_equal(told.as_numpy("used_solver"), expected.used_solver)
     np.testing.assert_allclose(told.as_numpy("state"), expected.state, rtol=1e-6, atol=1e-7)
     np.testing.assert_array_equal(told.as_numpy("state")[expected.used_solver], expected.state[expected.used_solver])
     np.testing.assert_allclose(told.as_numpy("error_map"), expected.error_map, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(told.as_numpy("score"), expected.score, rtol=1e-5)
     np.testing.assert_allclose(told.as_numpy("bound"), served.model.error_bounds(expected), rtol=1e-5)
-    response = told.get_response()
-    assert (response["id"], response["model_name"], response["model_version"]) == ("q-1", name, "1")
-    assert response["parameters"]["threshold"] == pytest.approx(expected.threshold)
+    return told, expected
 
 
 def test_each_state_has_its_own_horizon(client, known):

@@ -220,12 +220,9 @@ def test_a_port_in_use_is_told_in_a_sentence():
 
 def test_while_it_starts_it_is_not_ready(moody, monkeypatch):
     """And it says so, instead of letting a request wait."""
-    from hybridworld.serve.service import Service
-
     cue = threading.Event()
-    monkeypatch.setattr(Service, "warm_up", lambda self, served: cue.wait(60))
     monkeypatch.setattr("tests.serve.served.wait_until", lambda condition: None)
-    with running(moody) as found:
+    with running(moody, prepare=lambda model: cue.wait(60)) as found:
         wait_until(lambda: found.server.started)
         assert send(found.port, "GET", "/v2/health/live")[0] == 200
         assert send(found.port, "GET", "/v2/health/ready")[0] == 503

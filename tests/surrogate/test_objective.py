@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from hybridworld.errors import InvalidInput, SolverFailure
-from hybridworld.surrogate.objective import Objective
+from hybridworld.surrogate.objective import SLIGHT, Objective
 from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, surrogate, tiny
 
 RATE = 0.2
@@ -127,6 +127,16 @@ def test_errors_can_count_relative_to_the_change_at_their_horizon(dagger, kind):
     second = (weights * second)[: ceil(12 * dagger)].sum() / max(ceil(12 * dagger), 1)
     wishes = (f"training.dagger={dagger}", f"training.dagger_kind={kind}", "training.weighting=horizon")
     assert loss(euler, inputs, *wishes, solve=Solver()) == pytest.approx(((1 - dagger) * direct + dagger * second).item())
+
+
+@pytest.mark.parametrize("grid", [(), (5,)])
+def test_robust_errors_count_by_their_size_per_cell_and_each_channel_by_its_change(grid):
+    states, h, params, futures = batch(12, grid=grid)
+    unit = h[:, None] * torch.tensor([1.0, 3.0], dtype=torch.float64)
+    relative = ((states - futures) / STD).reshape(12, 2, -1) / unit[:, :, None]
+    expected = (relative.square().mean(dim=1) + SLIGHT**2).sqrt().mean().item()
+    found = loss(identity, (states, h, params, futures), "training.dagger=0", "training.weighting=robust")
+    assert found == pytest.approx(expected) and expected > SLIGHT
 
 
 def test_the_identity_is_consistent_with_itself_and_wrong():
@@ -263,7 +273,7 @@ def test_where_no_teacher_is_needed_none_is_asked_for(wish):
     size=st.integers(1, 10),
     dagger=st.one_of(st.sampled_from([0, 0.1, 0.2, 0.7, 1]), st.floats(0, 1)),
     mode=st.sampled_from(["dagger_kind=chain", "dagger_kind=solver", "objective=self-consistency"]),
-    weighting=st.sampled_from(["none", "horizon"]),
+    weighting=st.sampled_from(["none", "horizon", "robust"]),
     seed=st.integers(0, 2**32 - 1),
 )
 @example(world=10, size=3, dagger=0.1, mode="dagger_kind=chain", weighting="none", seed=0)

@@ -64,7 +64,7 @@ def learned(
 
 
 def how_learned(told: Mapping[str, Any], split: str, count: int, minutes: float) -> str:
-    """In sentences."""
+    """How the model was refined and what its own evidence said, in sentences for the page."""
     deferred, known = (in_words(told[part]["error_ratio"]) for part in ("deferred", "in_distribution"))
     verdict = "accepted" if told["accepted"] else "refused"
     return (
@@ -77,7 +77,7 @@ def how_learned(told: Mapping[str, Any], split: str, count: int, minutes: float)
 
 
 def how_made(refined: Bundle) -> str:
-    """The same from the provenance of a refined model."""
+    """How a refined model was made, in sentences, from its provenance."""
     parts = [
         f"{told['learned']:,} answers were learned from in a budget of {told['minutes']:g} minutes ({told['steps']:,} steps, "
         f"blend {told['blend']:.0%})."

@@ -38,6 +38,7 @@ ROWS: dict[str, tuple[str, ...]] = {
 def report_trust(
     model: str, members: Sequence[str], environment: Environment | None, data: Path, count: int, q: float, coverage: float,
     as_json: bool, out: Path | None, signal: str | None = None, backbone: str | None = None, engine: str = EAGER,
+    rivals: bool = True,
 ) -> None:  # fmt: skip
     """Measure a model's error map, gate, bounds and alarm, and publish the tables.
 
@@ -67,6 +68,7 @@ def report_trust(
             config.training.steps,
             bundles[0].provenance.get("seconds", np.inf),
             chosen,
+            rivals,
         )
     publish_sections(
         {"model": model, "engine": hybrid.engine, **content},

@@ -47,12 +47,12 @@ def page_of(card: dict[str, Any]) -> str:
     """The page of a card, as Markdown."""
     facts = "\n".join(f"- **{name}:** {value}" for name, value in facts_of(card).items())
     failures = "\n".join(f"- {each}" for each in card["failures"]) or "None that the rules of a card know of."
-    cells = card["cells"]
+    cells, units = card["cells"], units_of(card) if card["grid"] else "answers"
     counted = ", ".join(f"{count:,}" for count in sorted({cell["trajectories"] for cell in cells}))
     how = (
         f"Error: RMSE of normalised states in deviations of the training data, mean over {counted} trajectories per split, one "
         "pair per trajectory and horizon, at a random frame; beside it that of no change. AUROC: how well step-doubling finds "
-        f"the worst quarter of the {'cells' if card['grid'] else 'answers'}. Deferred: what mode 2 hands to the solver at "
+        f"the worst quarter of the {units}. Deferred: what mode 2 hands to the solver at "
         f"q = {Q:g}, with the threshold that travels with the model."
     )
     tables = "\n\n".join(in_markdown(split, table_of(cells, split)) for split in dict.fromkeys(c["split"] for c in cells))
@@ -62,9 +62,14 @@ def page_of(card: dict[str, Any]) -> str:
     )
 
 
+def units_of(card: dict[str, Any]) -> str:
+    """What the grid of a state counts."""
+    return "objects" if card.get("objects") else "cells"
+
+
 def facts_of(card: dict[str, Any]) -> dict[str, str]:
     """What there is to know besides accuracy, in the order of reading."""
-    grid = f" on {' x '.join(map(str, card['grid']))} cells" if card["grid"] else ""
+    grid = f" on {' x '.join(map(str, card['grid']))} {units_of(card)}" if card["grid"] else ""
     reference = f"; its reference runs on a grid {card['resolved']} times finer" if card["resolved"] > 1 else ""
     sees = "sees the parameters of the dynamics" if card["sees_parameters"] else "sees the state alone"
     hours = "unknown" if card["core_hours"] is None else f"{card['core_hours']:.2g}"

@@ -34,7 +34,7 @@ class Finding(NamedTuple):
 
 
 def examine(as_json: bool) -> bool:
-    """Look at everything, and say what was found; is all well?"""
+    """Examine everything and print the findings; returns whether nothing has to be mended."""
     found: list[Finding] = []
     with stderr.status("looking") as status:
         for look in (packages, machine, engines, disk, solvers, models):

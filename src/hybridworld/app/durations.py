@@ -1,4 +1,4 @@
-"""Times as people say them."""
+"""Durations in words."""
 
 
 def time_in_words(seconds: float) -> str:

@@ -47,5 +47,5 @@ def load_hybrid(
 
 
 def tell(sentence: str) -> None:
-    """To whoever waits; what a program reads is not disturbed."""
+    """Print a sentence on stderr, so that stdout holds only results."""
     stderr.print(sentence, style="dim", highlight=False, soft_wrap=True, markup=False)

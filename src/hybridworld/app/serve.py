@@ -44,9 +44,6 @@ def serve_models(
     with stderr.status("loading models"):
         own = [find_system(name) for name in systems]
         catalogue = Catalogue(models or shipped(), runs, own, backbone, engine, keep, keep_most)
-        for served in catalogue.all:
-            if served.model is not None:
-                set_engine(served.model, engine, tell)
-        service = Service(catalogue, limits, workers, dask)
-    names = ", ".join(f"{each.name} ({each.model.engine})" for each in catalogue.all if each.model is not None) or "none"
+        service = Service(catalogue, limits, workers, dask, prepare=lambda model: set_engine(model, engine, tell))
+    names = ", ".join(each.name for each in catalogue.all if each.model is not None) or "none"
     return run(service, access, port, browser, lambda url: print(f"{url}  models: {names}; Ctrl-C stops it", flush=True))

@@ -108,7 +108,7 @@ def watch_with(watchers: Sequence[Display | Board]) -> Watch:
 def where_it_stopped(display: Display) -> str:
     """The sentence that an interrupted training ends with."""
     when = f"after step {display.state.step}" if display.state else "before the first step"
-    return f"Stopped {when}; run the same command to go on."
+    return f"Interrupted {when}; run the same command to go on."
 
 
 def finish(state: State, bundle: Bundle, folder: Path, title: str, was_finished: bool) -> None:

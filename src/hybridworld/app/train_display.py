@@ -1,4 +1,4 @@
-"""What a training shows while it runs, on stderr: a table that lives on a terminal, one line per epoch in a log.
+"""What a training shows while it runs, on stderr: a live table on a terminal, one line per epoch in a log.
 
 Who watches a training has `tell`, `on_start` and `on_epoch`; the state that `on_start` brings is the training itself, and stays
 so.

@@ -159,6 +159,7 @@ def card_of(
         "system": surrogate.spec.name,
         "title": surrogate.spec.title,
         "grid": list(surrogate.spec.grid),
+        "objects": surrogate.spec.objects,
         "network": network_in_words(config),
         "guided": config.surrogate.guide,
         "parameters": sum(each.numel() for each in surrogate.parameters()),

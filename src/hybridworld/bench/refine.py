@@ -58,7 +58,7 @@ class Compared:
 
     @property
     def count(self) -> int:
-        """Independent trajectories."""
+        """The number of independent trajectories."""
         return len(np.unique(self.trajectories))
 
     def ratio(self) -> Interval:
@@ -131,7 +131,7 @@ def _mean(values: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Refinement:
-    """What came of it."""
+    """The outcome of a refinement: the candidate, and the evidence for and against it."""
 
     bundle: Bundle
     """The candidate."""
@@ -145,17 +145,17 @@ class Refinement:
 
     @property
     def better(self) -> bool:
-        """On what was deferred, beyond doubt."""
+        """Whether the error on deferred states has fallen: its whole 95 % interval lies below that of the model before."""
         return self.deferred.ratio().high < 1
 
     @property
     def no_worse(self) -> bool:
-        """In distribution, beyond doubt but for the margin."""
+        """Whether the error in distribution has grown by no more than MARGIN, at the upper end of its 95 % interval."""
         return self.known.ratio().high <= 1 + MARGIN
 
     @property
     def accepted(self) -> bool:
-        """May it replace the model?"""
+        """Whether the candidate may replace the model."""
         return self.better and self.no_worse
 
 
@@ -216,7 +216,7 @@ class Questions:
     before: Judged
 
     def compared(self, after: HybridModel) -> Compared:
-        """Ask the other model the same."""
+        """The answers of both models to the same questions."""
         return Compared(self.before, judge(after.surrogate, after.signal, self.pairs), self.trajectories)
 
 
@@ -276,7 +276,7 @@ def solved_anew(pairs: Batch, system: Environment, unit: np.ndarray, log: Path) 
 
 
 def _together(parts: Sequence[Any]) -> Any:
-    """Of several batches, or judgements of batches, one."""
+    """Several batches, or judgements of batches, joined into one."""
     first = parts[0]
     columns = {each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(first)}
     return type(first)(**columns)

@@ -134,7 +134,7 @@ class Deferred:
         return len(self.trajectories)
 
     def of(self, rows: np.ndarray) -> "Deferred":
-        """Some of them."""
+        """The pairs of these rows, with their trajectories."""
         parts = {each.name: getattr(self.pairs, each.name)[rows] for each in fields(Batch)}
         return Deferred(Batch(**parts), self.trajectories[rows])
 

@@ -1,6 +1,6 @@
 """What a surrogate learns from: a state, a horizon, the parameters, and the state that many frames later.
 
-Batch number k is a pure function of (seed, k): whoever resumes at batch k sees what an uninterrupted run would have seen.
+Batch number k is a pure function of (seed, k): a run that resumes at batch k sees what an uninterrupted one would have seen.
 """
 
 import threading

@@ -33,7 +33,7 @@ class Start(NamedTuple):
     began: np.ndarray  # as states
 
     def of(self, rows: np.ndarray) -> "Start":
-        """These rows alone."""
+        """The same for these rows of the batch."""
         return Start(*(each[rows] for each in self))
 
 

@@ -157,12 +157,12 @@ def in_words(memory: Memory) -> str:
 
 
 def named(one: str, many: str) -> str:
-    """Of an engine for single states and one for batches."""
+    """The name of the choice of an engine for single states and one for batches."""
     return one if one == many else f"{one} (batches: {many})"
 
 
 def runnable(surrogate: Surrogate) -> bool:
-    """Can another engine than eager torch run it?"""
+    """Whether an engine other than eager torch can run the surrogate."""
     return not isinstance(surrogate, Wrapped) and surrogate.mean.device.type == "cpu"
 
 
@@ -205,7 +205,7 @@ def verdicts(model: HybridModel, names: Sequence[str], folder: Path) -> Iterator
 
 
 def judged(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, Tensor, Tensor]], folder: Path) -> Verdict:
-    """Of an engine that lived: its answers, maps and times beside those of eager torch."""
+    """The verdict on an engine: its failure, or how its answers, maps and times compare with those of eager torch."""
     if trial.failure:
         return Verdict(trial.engine, trial.failure)
     surrogate = model.surrogate
@@ -262,12 +262,12 @@ def questions(model: HybridModel) -> list[tuple[Tensor, Tensor, Tensor]]:
         unit = surrogate.std.reshape(-1, *[1] * len(spec.grid))
         states = surrogate.mean.reshape(unit.shape) + unit * torch.randn(count, *spec.shape, generator=rng)
         params = surrogate.param_mean.expand(count, -1).clone()
-    ladder = sorted(model.trained, reverse=True)
-    rungs = ladder[:: max(1, len(ladder) // count)]
-    horizons = torch.tensor([float(rungs[row % len(rungs)]) for row in range(count)])
-    horizons[-1] = ladder[-1]
+    trained = sorted(model.trained, reverse=True)
+    some = trained[:: max(1, len(trained) // count)]
+    horizons = torch.tensor([float(some[row % len(some)]) for row in range(count)])
+    horizons[-1] = trained[-1]
     with torch.no_grad(), surrogate.eager():
-        states[1::2] = surrogate(states[1::2], float(ladder[0]), params[1::2])
+        states[1::2] = surrogate(states[1::2], float(trained[0]), params[1::2])
     return [(states[:1].clone(), horizons[:1].clone(), params[:1].clone()), (states, horizons, params)]
 
 
@@ -342,7 +342,7 @@ def instructions() -> str:
 
 
 def version_of(package: str) -> str:
-    """`none` where it is not installed."""
+    """The version of a package, or `none` where it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

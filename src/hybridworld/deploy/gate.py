@@ -1,4 +1,4 @@
-"""A gate that lives: mode 2 over time, with its own health in view.
+"""A gate that monitors itself: mode 2 over time, with a record of its own health.
 
     deferral    what share was handed to the solver, beside the 1 - q that was asked for, or that a tolerance costs
     drift       do recent scores still look like the validation scores? (a Kolmogorov-Smirnov test per window, `trust.drift`)

@@ -82,7 +82,7 @@ class HybridModel:
 
     @property
     def validation_rmse(self) -> float | None:
-        """Of normalised states, at the horizon where it is smallest; None where the model's file does not tell."""
+        """The validation RMSE of normalised states at the horizon where it is smallest; None where it is not known."""
         known = self.bundle.validation.get("horizons", {}) if self.bundle else {}
         return min(each["mse"] for each in known.values()) ** 0.5 if known else None
 
@@ -107,6 +107,7 @@ class HybridModel:
         share = self.bundle.share_of_no_change if self.bundle else None
         if self.bundle and share is not None:
             yield f"reaches a validation MSE of {self.bundle.validation['mse']:.3g}, {share:.2g} times that of no change"
+        yield f"error map: {self.signal.name}"
         known = f"from {self.calibration.size:,} trajectories" if self.calibration else "none: run `hybridworld calibrate`"
         yield f"thresholds and bounds: {known}"
         identity = self.system.identity if self.system else {}
@@ -145,7 +146,7 @@ class HybridModel:
         With a `tolerance` instead (in deviations, mean over cells) it answers what is not bounded by it: of all answers at most
         a share 1 - coverage (0.1 unless said) then exceeds it, on data like the validation data. `error_map` asks for the map
         in mode 1 as well. `beginning` says whether the states are beginnings of trajectories, as the system draws them, or
-        later frames; error bounds are tighter for whoever knows.
+        later frames; error bounds are tighter where this is known.
 
         A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """

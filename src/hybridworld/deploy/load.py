@@ -73,7 +73,8 @@ def ready(
     solver = solver_of(bundle, solver)
     if bundle.surrogate.config.guide and solver is None:
         raise InvalidInput(
-            f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`."
+            f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`, or name "
+            "its --system."
         )
     bundle.surrogate.to(device_of(device))
     loaded = assemble(bundle, solver, dask, chosen_signal(bundle, solver, signal, name))

@@ -8,6 +8,7 @@ An action is held over `horizon` frames; a plan has `links` of them, of which th
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,7 +38,10 @@ class Plan:
 
 @dataclass
 class Planner:
-    """Plans for one task; with `seconds` as many candidates per decision as fit into that time, else `rounds` full rounds."""
+    """Plans for one task; with `seconds` as many candidates per decision as fit into that time, else `rounds` full rounds.
+
+    The hybrid searches for half of the time; the other half is for the solver's checks, the cheapest candidates first.
+    """
 
     environment: Environment
     task: Task
@@ -51,21 +55,27 @@ class Planner:
     seconds: float | None = None
     q: float = KEEP
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    clock: Callable[[], float] = time.perf_counter
+    """What seconds are told by: wall time, or time.process_time on a busy machine."""
     _mean: np.ndarray | None = field(default=None, init=False)
     _each: float = field(default=0.0, init=False)
-    """Seconds per candidate, as the rounds so far have taken."""
+    """Seconds per candidate, as the last round has taken."""
+    _each_check: float = field(default=0.0, init=False)
+    """Seconds per candidate that the hybrid has checked by the solver."""
 
     def __post_init__(self) -> None:
         fast = "surrogate" if self.backend == "hybrid" else self.backend
         self._move = mover(fast, self.environment, self.model, mapped=False)
         self._truth = mover("solver", self.environment, None)
         self._columns, self._low, self._high = action_limits(self.environment)
+        self._search_seconds = self.seconds
         if self.backend == "hybrid":
             self._judge = mover("surrogate", self.environment, self.model)
+            self._search_seconds = None if self.seconds is None else self.seconds / 2
 
     def decide(self, state: np.ndarray, params: np.ndarray) -> Plan:
         """The best sequence that was found from that state (channels, *grid)."""
-        began, drawn, rounds = time.perf_counter(), 0, 0
+        began, drawn, rounds = self.clock(), 0, 0
         mean = (self._low + self._high) / 2 + np.zeros((self.links, 1)) if self._mean is None else self._mean
         std = (self._high - self._low) / 2 + np.zeros((self.links, 1))
         best: list[tuple[float, np.ndarray]] = []
@@ -73,30 +83,30 @@ class Planner:
             count = self._affordable()
             tried = self.rng.normal(mean, std, (count, *mean.shape)).clip(self._low, self._high)
             tried[0] = mean  # what was good a moment ago may still be
-            started = time.perf_counter()
+            started = self.clock()
             costs = self._costs(self._move, state, params, tried)
-            self._each = (time.perf_counter() - started) / count
+            self._each = (self.clock() - started) / count
             best = sorted([*best, *zip(costs.tolist(), tried, strict=True)], key=lambda each: each[0])[: self.elites]
             kept = np.stack([actions for _, actions in best])
             mean, std = kept.mean(axis=0), kept.std(axis=0) + 0.02 * (self._high - self._low)
             drawn, rounds = drawn + count, rounds + 1
         checked = 0
         if self.backend == "hybrid":
-            best, checked = self._checked(state, params, best)
+            best, checked = self._checked(state, params, best, began)
         cost, actions = best[0]
         self._mean = np.concatenate([actions[1:], actions[-1:]])
-        return Plan(actions, cost, drawn, checked, time.perf_counter() - began)
+        return Plan(actions, cost, drawn, checked, self.clock() - began)
 
     def _time_left(self, began: float, rounds: int) -> bool:
-        if self.seconds is None:
+        if self._search_seconds is None:
             return rounds < self.rounds
-        return time.perf_counter() - began + FEWEST * self._each < self.seconds and rounds < 100
+        return self.clock() - began + FEWEST * self._each < self._search_seconds and rounds < 100
 
     def _affordable(self) -> int:
         """Candidates of the next round."""
-        if self.seconds is None or not self._each:
-            return self.candidates if self.seconds is None else FEWEST
-        return int(np.clip(self.seconds / self.rounds / self._each, FEWEST, 8 * self.candidates))
+        if self._search_seconds is None or not self._each:
+            return self.candidates if self._search_seconds is None else FEWEST
+        return int(np.clip(self._search_seconds / self.rounds / self._each, FEWEST, 8 * self.candidates))
 
     def _costs(self, move: Move, state: np.ndarray, params: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Mean over the links, for actions (count, links, n); a rollout that leaves finite numbers is never taken."""
@@ -109,9 +119,12 @@ class Planner:
         return np.where(np.isfinite(total), total / self.links, np.inf)
 
     def _checked(
-        self, state: np.ndarray, params: np.ndarray, best: list[tuple[float, np.ndarray]]
+        self, state: np.ndarray, params: np.ndarray, best: list[tuple[float, np.ndarray]], began: float
     ) -> tuple[list[tuple[float, np.ndarray]], int]:
-        """The same candidates, those that the map doubts at some link with the cost that the solver finds."""
+        """The same candidates, those that the map doubts at some link with the cost that the solver finds, and how many.
+
+        Doubted ones for which there is no time come last.
+        """
         actions = np.stack([each for _, each in best])
         costs, doubted = np.array([cost for cost, _ in best]), np.zeros(len(best), bool)
         states, rows = np.repeat(state[None], len(best), axis=0), np.repeat(params[None], len(best), axis=0)
@@ -121,10 +134,20 @@ class Planner:
             rows[:, self._columns] = actions[:, link]
             found = self._judge(states, self.horizon, rows)
             states, doubted = found.state, doubted | ~(np.asarray(found.score) <= threshold)
-        if doubted.any():
-            costs[doubted] = self._costs(self._truth, state, params, actions[doubted])
-        order = np.argsort(costs)
-        return [(float(costs[k]), actions[k]) for k in order], int(doubted.sum())
+        asked = np.flatnonzero(doubted)[: self._checks(began)]
+        if len(asked):
+            started = self.clock()
+            costs[doubted] = np.inf
+            costs[asked] = self._costs(self._truth, state, params, actions[asked])
+            self._each_check = (self.clock() - started) / len(asked)
+        return [(float(costs[k]), actions[k]) for k in np.argsort(costs)], len(asked)
+
+    def _checks(self, began: float) -> int:
+        """Candidates for which there is time to be checked, one at least."""
+        if self.seconds is None:
+            return self.elites
+        left = began + self.seconds - self.clock()
+        return max(1, int(left / self._each_check)) if self._each_check else 1
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.deferred import Deferred
-from hybridworld.data.evidence import Held, Recorded, Solved, Until, Watched, evidence_pairs
+from hybridworld.data.evidence import Held, Recorded, Solved, Until, evidence_pairs
 from hybridworld.data.manifest import data_hash
 from hybridworld.data.pairs import Batch, Evidence, TrajectorySource
 from hybridworld.deploy.calibrate import calibrate_bundle, calibrating_evidence, with_reference
@@ -76,11 +76,11 @@ class Replay:
 
     @classmethod
     def solved(cls, bundle: Bundle, system: Environment, seconds: float, tell: Tell) -> "Replay":
-        """By the system's own solver, as much as `seconds` and memory allow."""
+        """A replay solved by the system's own solver, as large as `seconds` and memory allow."""
         spec = system.spec
         most = min(max(MEMORY // (4 * spec.frames * prod(spec.shape)), FEWEST), MOST)
-        evidence = Until(Solved(system, "train", ANEW), time.monotonic() + seconds, FEWEST)
-        blocks = list(Watched(evidence, lambda done: tell(f"replay: {done} trajectories are solved")).blocks(most))
+        tell(f"replay: trajectories are solved, for {seconds:.0f} seconds")
+        blocks = list(Until(Solved(system, "train", ANEW), time.monotonic() + seconds, FEWEST).blocks(most))
         origin = f"{sum(len(block.states) for block in blocks)} trajectories from the solver"
         judging, calibrating = Solved(system, "val", JUDGING), calibrating_evidence(bundle, None, system)
         return cls(Held(spec, blocks), Solved(system, "val"), judging, *calibrating, origin)
@@ -147,7 +147,7 @@ def retrained(
 
 
 def steps_within(task: Task, seconds: float) -> int:
-    """How many fit, after a few that are thrown away."""
+    """The number of training steps that fit into so many seconds, measured on a few steps that are discarded."""
     each, _ = pace(task, PROBE * seconds)
     return max(int((1 - PROBE) * seconds / (each * task.config.training.batch)), 1)
 
@@ -186,7 +186,7 @@ def mean_errors(surrogate: Surrogate, checks: Mapping[int, Batch]) -> Tensor:
 def recalibrated(
     bundle: Bundle, like: Bundle, replay: Replay, system: Environment | None, deadline: float, tell: Tell
 ) -> Bundle:
-    """With a calibration for each signal that `like` has one for; few trajectories calibrate once it is late."""
+    """The model, calibrated for each signal that `like` is calibrated for; with few trajectories after the deadline."""
     count = like.config.training.calibration or FEWEST_CALIBRATING
     for signal in calibrated_signals(like.arrays) or (StepDoubling.name,):
         evidence = Until(replay.calibrating, deadline, FEWEST_CALIBRATING)

@@ -153,7 +153,7 @@ def _bar_beside(ax: Axes, scale: Scale, label: str = "", share: float = 1.0) -> 
 
 
 def _error_scale(errors: _Group) -> Scale:
-    """Colours from 0."""
+    """The colour scale of errors, which begins at 0."""
     norm, cmap, extend = scale_of(np.append(errors.values, 0.0), HEAT)
     norm.vmin = 0.0
     return Scale(norm, cmap, "max" if extend in ("max", "both") else "neither")

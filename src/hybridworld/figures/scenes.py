@@ -40,7 +40,7 @@ class Bodies(NamedTuple):
     round: np.ndarray
 
     def corners(self, k: int) -> np.ndarray:
-        """Of a box, or of the rims of what is round: (points, 3)."""
+        """The corners of a box, or points on the rims of a round body: (points, 3)."""
         if not self.round[k]:
             return self.places[k] + CORNERS * self.extents[k] @ self.turns[k].T
         radius, _, height = self.extents[k]
@@ -49,7 +49,7 @@ class Bodies(NamedTuple):
         )
 
     def is_ball(self, k: int) -> bool:
-        """Round in every direction?"""
+        """Whether body k is round in every direction."""
         return bool(self.round[k] and np.ptp(self.extents[k]) < 1e-6)
 
 
@@ -117,7 +117,7 @@ def draw_perspective(ax: Axes, spec: StateSpec, state: np.ndarray, colours: np.n
     axes, eye = np.stack([right, np.cross(toward, right)], axis=1), middle + DISTANCE * side * toward
 
     def seen(points: np.ndarray) -> np.ndarray:
-        """On the page, for points (..., 3)."""
+        """Points (..., 3) projected onto the page: (..., 2)."""
         away = points - eye
         return away @ axes / -(away @ toward)[..., None]
 

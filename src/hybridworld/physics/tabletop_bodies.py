@@ -47,7 +47,7 @@ MASS = Parameter(
 
 
 def radius(thing: np.ndarray) -> float:
-    """Of the circle on the table that a body stays in."""
+    """The radius of the circle on the table that a body stays in."""
     return float(np.hypot(*thing[EXTENT][:2])) if thing[KIND] == 1 else float(thing[EXTENT][0])
 
 

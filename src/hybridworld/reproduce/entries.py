@@ -48,8 +48,6 @@ class Entry:
     figure: Figure | None = None
     seeds: int = 1
     """The number of seeds that it takes at least."""
-    retrains: bool = False
-    """Whether it takes trainings beyond the main ones."""
 
 
 def _auroc(row: Row) -> float | None:
@@ -143,15 +141,15 @@ ENTRIES = (
     Entry(
         "self-consistency", "ablation", "Training by self-consistency alone", "Figure 7",
         "loss, validation MSE, distance to the identity", ablations.self_consistency, symbol="epoch",
-        figure=Figure("", ("loss", "mse", "mse of no change"), (), "epoch", False, True), retrains=True,
+        figure=Figure("", ("loss", "mse", "mse of no change"), (), "epoch", False, True),
     ),
     Entry(
         "single-horizon", "ablation", "Training at a single horizon", "Table 4", "MSE and AUROC at h = 64",
-        ablations.single_horizon, _single, retrains=True,
+        ablations.single_horizon, _single,
     ),
     Entry(
         "dagger", "ablation", "The weight of the DAgger part", "Figure 8", "validation MSE", ablations.dagger, symbol="weight",
-        figure=Figure("validation MSE", ("mse",), (), "weight of the DAgger part", False, True), retrains=True,
+        figure=Figure("validation MSE", ("mse",), (), "weight of the DAgger part", False, True),
     ),
     Entry(
         "cross-seed", "table", "AUROC over three seeds", "Table 5, Figure 9", "mean and deviation of the AUROC",

@@ -80,7 +80,7 @@ def over_runs(values: Sequence[float]) -> Interval:
 
 
 def geometric_mean(values: Sequence[float]) -> Interval:
-    """Over runs, by Student's t of the logarithms."""
+    """The geometric mean over runs, with an interval by Student's t of the logarithms."""
     return Interval(*(float(np.exp(end)) for end in over_runs(np.log(values).tolist())))
 
 

@@ -69,8 +69,6 @@ def _told(tell: Tell, done: int, total: int, what: str, text: str) -> None:
 
 def reason_to_skip(entry: Entry, experiment: Experiment) -> str:
     """Why an entry is not measured for a system at its scale; empty: it is."""
-    if entry.retrains and experiment.setting.why_not:
-        return experiment.setting.why_not
     if len(experiment.seeds) < entry.seeds:
         return "it takes several seeds, and there is one"
     return ""

@@ -102,7 +102,7 @@ class Served:
             return self._gate.health
 
     def _calibrated(self, name: str) -> HybridModel | None:
-        """From the model's file, where that holds a calibration of the signal."""
+        """The model with that signal, where its file holds a calibration for it."""
         if self.path is None:
             return None
         assert self.model is not None
@@ -191,7 +191,7 @@ class Catalogue:
 
     @property
     def all(self) -> list[Served]:
-        """Models first."""
+        """All that is served: models first, then bare systems."""
         return sorted(self._entries.values(), key=lambda served: served.model is None)
 
     def _load(self, name: str, path: Path) -> Served:
@@ -210,7 +210,7 @@ class Catalogue:
         return Served(name, model, path=path, engine=self._engine)
 
     def _add_systems(self) -> None:
-        """Those that no model is about."""
+        """Add the systems for which there is no model."""
         with_model = {served.spec.name for served in self._entries.values()}
         own = {system.spec.name: system for system in self._systems}
         for name in (*own, *known_systems()):

@@ -51,5 +51,5 @@ class Metrics:
         Gauge(f"hybridworld_{name}", meaning, registry=self.registry).set_function(value)
 
     def text(self) -> bytes:
-        """In Prometheus' exposition format."""
+        """All metrics in the exposition format of Prometheus."""
         return generate_latest(self.registry)

@@ -57,7 +57,7 @@ WORK = ("400", "401", "404", "413", "422", "429", "503", "504")
 
 
 def document() -> dict[str, Any]:
-    """OpenAPI 3.1."""
+    """The description of the server as an OpenAPI 3.1 document."""
     infer = {
         "post": {
             "summary": "Forecast: states in, states later out, with what is known about them",

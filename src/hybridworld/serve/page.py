@@ -100,7 +100,7 @@ def describe_one(served: Served) -> dict[str, Any]:
 
 
 def describe_brush(brush: Brush) -> dict[str, Any]:
-    """All but what it does."""
+    """A brush as plain data, without its function."""
     return {
         "name": brush.name, "meaning": brush.meaning, "gesture": brush.gesture,
         "settings": [asdict(each) for each in brush.settings],

@@ -44,12 +44,15 @@ class Service:
         workers: int | None = None,
         dask: str | None = None,
         batch: int | None = None,
+        prepare: Callable[[HybridModel], None] = lambda model: None,
     ) -> None:
+        """`prepare` is called with each model before it is warmed up, while the page can already be opened."""
         self.catalogue, self.limits, self.metrics = catalogue, limits or Limits(), Metrics()
         self.admission = Admission(self.limits)
         self.threads = ThreadPoolExecutor(self.limits.queue, "request")
         self._parts = ThreadPoolExecutor(PARTS, "part")
         self.warm = self.draining = False
+        self._prepare = prepare
         self.broken: dict[str, str] = {}
         """Why a model could not be warmed up."""
         sys.setswitchinterval(min(SWITCH, sys.getswitchinterval()))
@@ -139,6 +142,7 @@ class Service:
             if served.model is None:
                 continue
             try:
+                self._prepare(served.model)
                 self.warm_up(served)
             except Exception as error:
                 self.broken[served.name] = str(error)

@@ -91,7 +91,7 @@ class Workers:
 
     @property
     def pids(self) -> list[int]:
-        """Of the processes that run."""
+        """The process ids of the workers that run."""
         return [process.pid for process in self._processes if process is not None and process.is_alive()]
 
     def close(self) -> None:

@@ -109,7 +109,7 @@ def pace(task: Task, seconds: float) -> tuple[float, float]:
 def divide(
     budget: float, spent: float, costs: Costs, training: TrainingConfig, grid: bool, most: int | None, whose: str
 ) -> Division:
-    """Of `budget` seconds `spent` are gone. At most `most` trajectories are made to learn from; None: they are there already.
+    """What fits into `budget` seconds of which `spent` are gone, with at most `most` new training trajectories (None: none).
 
     Raises where there is no sense in so short a training of `whose` system.
     """

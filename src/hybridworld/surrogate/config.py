@@ -63,8 +63,10 @@ class TrainingConfig(Section):
     objective: Literal["supervised", "self-consistency"] = Field(
         "supervised", description="supervised, or self-consistency: for the ablation only"
     )
-    weighting: Literal["none", "horizon", "guide"] = Field(
-        "none", description="errors relative to nothing (none), to the change at their horizon, or to the guide's error"
+    weighting: Literal["none", "horizon", "robust", "guide"] = Field(
+        "none",
+        description="square errors relative to nothing (none), to the change at their horizon, or to the guide's error; "
+        "robust: errors of objects or cells, not squared, each channel relative to its change",
     )
     dagger: float = Field(0.1, ge=0, le=1, description="weight of the loss on the surrogate's own mid states")
     dagger_kind: Literal["chain", "solver"] = Field(

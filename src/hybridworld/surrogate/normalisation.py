@@ -160,25 +160,36 @@ def driven(spec: StateSpec, z: Tensor, params: Tensor, mean: Tensor, std: Tensor
 
 
 def free_motion(spec: StateSpec, z: Tensor, horizons: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """z (batch, channels, *grid) after its horizons (batch,) if all rates of change stay as they are; z where there is none.
+    """z (batch, channels, *grid) after its horizons (batch,) if all rates of change stay as they are; z where there is none."""
+    if not spec.rates:
+        return z
+    later, paths = list(z.unbind(1)), free_paths(spec, z, horizons, 1, mean, std)
+    for (place, _), there in zip(spec.rates, paths[:, 0].unbind(1), strict=True):
+        later[place] = there
+    return torch.stack(later, dim=1)
+
+
+def free_paths(spec: StateSpec, z: Tensor, horizons: Tensor, parts: int, mean: Tensor, std: Tensor) -> Tensor:
+    """The channels of z whose rates the spec tells, after 1, 2 ... of so many parts: (batch, parts, places, *grid).
 
     Walls stop a place: at the smallest extent of the body where it has one.
     """
-    if not spec.rates:
-        return z
-    shape, channels = (-1, *[1] * (z.dim() - 2)), spec.channels
-    physical, later = z * std.reshape(shape) + mean.reshape(shape), list(z.unbind(1))
+    channels, grid = spec.channels, [1] * (z.dim() - 2)
+    physical = z * std.reshape(-1, *grid) + mean.reshape(-1, *grid)
     extent = next((each for each in spec.fields if each.kind == "extent"), None)
     sizes = [channels.index(name) for name in spec.components(extent)] if extent else []
-    room = physical[:, sizes].amin(dim=1) if sizes else torch.zeros_like(physical[:, 0])
+    room = physical[:, sizes].amin(dim=1, keepdim=True) if sizes else torch.zeros_like(physical[:, :1])
     walls = dict(zip(spec.components(spec.position), spec.axes, strict=True)) if spec.position else {}
-    for place, speed in spec.rates:
-        there = physical[:, place] + (spec.frame_step * horizons).reshape(shape) * physical[:, speed]
-        axis = walls.get(channels[place])
-        if axis is not None and axis.boundary == "wall":
-            there = torch.minimum(torch.maximum(there, axis.low + room), axis.high - room)
-        later[place] = ((there - mean[place]) / std[place]).to(z.dtype)
-    return torch.stack(later, dim=1)
+    places, speeds = (list(each) for each in zip(*spec.rates, strict=True))
+    ends = [walls.get(channels[each]) for each in places]
+    low, high = (
+        z.new_tensor([getattr(end, name) if end and end.boundary == "wall" else open_end for end in ends]).reshape(-1, *grid)
+        for name, open_end in (("low", -torch.inf), ("high", torch.inf))
+    )
+    after = torch.arange(1, parts + 1, device=z.device) * (spec.frame_step / parts) * horizons[:, None]
+    there = physical[:, None, places] + after.reshape(*after.shape, 1, *grid) * physical[:, None, speeds]
+    there = torch.minimum(torch.maximum(there, (low + room)[:, None]), (high - room)[:, None])
+    return ((there - mean[places].reshape(-1, *grid)) / std[places].reshape(-1, *grid)).to(z.dtype)
 
 
 def shared(spec: StateSpec, units: np.ndarray) -> np.ndarray:

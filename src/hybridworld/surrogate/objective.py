@@ -19,6 +19,7 @@ from hybridworld.surrogate.horizons import halves
 from hybridworld.surrogate.surrogate import Surrogate
 
 SMALLEST = 1e-12  # mean square of a change, where nothing changes at all
+SLIGHT = 0.2  # error of an object or cell, in units of change, below which it counts by its square under `robust`
 GUIDE_FLOOR = 0.01  # mean square error in deviations below which a guide counts as right
 
 
@@ -62,11 +63,10 @@ class Objective(nn.Module):
         answers, mid = first.split([len(direct), len(z[mine])])
         loss = torch.zeros((), device=z.device)
         if share < 1:
-            loss = (1 - share) * (self._weights(horizons) * squared(answers - target)).mean()
+            loss = (1 - share) * self._lost(answers - target, horizons).mean()
         if len(mid):
             second = self._ask_solver if self.training_config.dagger_kind == "solver" else self._chain
-            weights = self._weights(horizons[mine])
-            errors = second(mid, z[mine], second_half[mine], params[mine], target[mine], weights)
+            errors = second(mid, z[mine], second_half[mine], params[mine], target[mine], horizons[mine])
             loss = loss + share * self._world / of_all * errors.sum()
         return loss
 
@@ -76,27 +76,34 @@ class Objective(nn.Module):
         """Mean over the batch of the errors relative to the guide's, so that no kind of state outweighs the others."""
         return relative_to_guide(self.surrogate, states, horizons, params, futures, guide).mean()
 
-    def _weights(self, horizons: Tensor) -> Tensor:
-        """One per sample: 1, or what makes "no change" about equally wrong at every horizon."""
-        if self.training_config.weighting == "none":
-            return torch.ones_like(horizons)
-        return 1 / self.surrogate.unit_of_change(horizons).square().mean(dim=1).clamp(min=SMALLEST)
+    def _lost(self, errors: Tensor, horizons: Tensor) -> Tensor:
+        """What errors at these horizons cost, one number per sample; see `training.weighting`."""
+        weighting = self.training_config.weighting
+        if weighting == "none":
+            return squared(errors)
+        unit = self.surrogate.unit_of_change(horizons)  # (batch, channels)
+        if weighting == "robust":
+            weights = torch.where(unit > SMALLEST, 1 / unit.clamp(min=SMALLEST), 0).reshape(
+                *unit.shape, *[1] * (errors.dim() - 2)
+            )
+            return ((weights * errors).square().mean(dim=1, keepdim=True) + SLIGHT**2).sqrt().flatten(1).mean(dim=1)
+        return squared(errors) / unit.square().mean(dim=1).clamp(min=SMALLEST)
 
-    def _chain(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, weights: Tensor) -> Tensor:
+    def _chain(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, horizons: Tensor) -> Tensor:
         """The second half, `rest` frames, compared with the trajectory's future."""
-        return weights * squared(self.surrogate.advance(mid, rest, params) - target)
+        return self._lost(self.surrogate.advance(mid, rest, params) - target, horizons)
 
-    def _ask_solver(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, weights: Tensor) -> Tensor:
+    def _ask_solver(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, horizons: Tensor) -> Tensor:
         """The second half, compared with what the solver makes of the mid state.
 
         The solver takes whole frames, so a single frame has no mid state: it is supervised directly.
         """
         one = rest != rest.floor()
-        direct = weights[one] * squared(self.surrogate.advance(z[one], 2 * rest[one], params[one]) - target[one])
-        mid, rest, params, weights = mid[~one].detach(), rest[~one], params[~one], weights[~one]
+        direct = self._lost(self.surrogate.advance(z[one], 2 * rest[one], params[one]) - target[one], horizons[one])
+        mid, rest, params, horizons = mid[~one].detach(), rest[~one], params[~one], horizons[~one]
         answers, found = self._ask(self.surrogate.denormalise(mid), rest, params)
         again = self.surrogate.advance(mid[found], rest[found], params[found])
-        return torch.cat([direct, weights[found] * squared(again - self.surrogate.normalise(answers))])
+        return torch.cat([direct, self._lost(again - self.surrogate.normalise(answers), horizons[found])])
 
     def _ask(self, states: Tensor, frames: Tensor, params: Tensor) -> tuple[Tensor, Tensor]:
         """The solver's answers, and of which states; a prediction may be a state that cannot exist."""

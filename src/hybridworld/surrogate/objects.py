@@ -1,31 +1,59 @@
 """A network for sets of objects: each hears from all others, whatever their number and order.
 
-    x_i --> stem --> h_i;   x_j - x_i --> relation --> r_ij
-    4 times:  h_i += out( sum over j of message(h_i, h_j, r_ij) ),  h_i += mlp(h_i);   h_i --> head --> change_i
+    x_i and its free path --> stem --> h_i
+    once per part of the horizon:  path of i during that part, bent by h_i;  nearest approach of each pair on the way
+                                   h_i += out( sum over j of message(h_i, h_j, approach_ij, products_ij) ),  h_i += mlp(h_i)
+    h_i --> head --> change_i
 
-A relation sees products of differences, so that it can tell distances, closing speeds and hence whether two bodies will meet.
-FiLM steers relations, messages and the mlp. Every layer treats all objects alike and a sum has no order, so an exchange of
-objects exchanges the answers: exactly, by construction. Messages are added up, not averaged: a far object that sends nothing
-leaves the others as they are.
+Rounds of messages follow time: the first knows where bodies would be after a part of the horizon if nothing stopped them, and
+what it finds out about contacts bends the paths that the next one looks at. So a body that is hit can hit another. Products of
+differences with channels of either body tell where on a body it is met, and closing speeds. FiLM steers messages and the mlp.
+
+Every layer treats all objects alike and a sum has no order, so an exchange of objects exchanges the answers: exactly, by
+construction. Messages are added up, not averaged: a far object that sends nothing leaves the others as they are.
 """
 
+from typing import Any
+
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
+from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.conditioning import FiLM
+from hybridworld.surrogate.config import SurrogateConfig
+
+TINY = 1e-6  # square of a distance in deviations: at zero a root has no gradient
 
 
 class Objects(nn.Module):
-    """channels -> `width` features per object, `depth` rounds of messages, -> channels."""
+    """channels -> `width` features per object, `depth` rounds of messages, -> channels.
+
+    `places` are the channels that move freely, whose paths are given to it; it may have none.
+    """
 
     states = "objects"
 
-    def __init__(self, channels: int, boundaries: tuple[str, ...], condition: int, width: int = 96, depth: int = 4) -> None:
+    @staticmethod
+    def options(config: SurrogateConfig, spec: StateSpec) -> dict[str, Any]:
+        """The channels whose rates of change the spec tells."""
+        return {"places": tuple(place for place, _ in spec.rates)}
+
+    def __init__(
+        self,
+        channels: int,
+        boundaries: tuple[str, ...],
+        condition: int,
+        width: int = 96,
+        depth: int = 4,
+        places: tuple[int, ...] = (),
+    ) -> None:
         super().__init__()
         half = max(width // 2, 1)  # features of pairs, of which there are many
-        self.stem = nn.Sequential(nn.Linear(channels, width), nn.SiLU(), nn.Linear(width, width))
-        self.relation = Relation(channels, half, condition)
-        self.rounds = nn.ModuleList(Round(width, half, condition) for _ in range(depth))
+        self.parts, self._places = depth if places else 0, list(places)
+        """How many parts of the horizon it wants to know free paths of."""
+        self.stem = nn.Sequential(nn.Linear(channels + depth * len(places), width), nn.SiLU(), nn.Linear(width, width))
+        self.rounds = nn.ModuleList(Round(channels, width, half, condition, len(places)) for _ in range(depth))
         self.head = nn.Sequential(nn.LayerNorm(width), nn.SiLU(), nn.Linear(width, channels))
 
     @property
@@ -33,50 +61,62 @@ class Objects(nn.Module):
         """The layer whose answer is the change."""
         return self.head[-1]
 
-    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
-        """x (batch, channels, objects), condition (batch, size) -> (batch, channels, objects)."""
+    def forward(self, x: Tensor, condition: Tensor, paths: Tensor | None = None) -> Tensor:
+        """x (batch, channels, objects), condition (batch, size), paths (batch, depth, places, objects) -> like x."""
         x = x.transpose(1, 2)
-        h, relations = self.stem(x), self.relation(x, condition)
-        for each in self.rounds:
-            h = each(h, relations, condition)
+        here = x[:, :, self._places]
+        stops = [here] * len(self.rounds) if paths is None else list(paths.transpose(2, 3).unbind(1))
+        h = self.stem(torch.cat([x, *(stop - here for stop in stops)], dim=2))
+        for each, stop in zip(self.rounds, stops, strict=True):
+            h, here = each(h, x, here, stop, condition)
         return self.head(h).transpose(1, 2)
 
 
-class Relation(nn.Module):
-    """Features of each pair of objects, from differences of their channels and products of differences."""
-
-    def __init__(self, channels: int, features: int, condition: int) -> None:
-        super().__init__()
-        self.left, self.right = (nn.Linear(channels, features, bias=False) for _ in range(2))
-        self.plain = nn.Linear(channels, features)
-        self.norm, self.film = nn.LayerNorm(features), FiLM(condition, features)
-        self.out = nn.Linear(features, features)
-
-    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
-        """x (batch, objects, channels) -> (batch, to, from, features)."""
-        left, right, plain = (_differences(each(x)) for each in (self.left, self.right, self.plain))
-        pairs = self.norm(left * right + plain).flatten(1, 2)
-        return self.out(silu(_along_features(self.film, pairs, condition))).unflatten(1, (x.shape[1], x.shape[1]))
-
-
 class Round(nn.Module):
-    """h + out(sum of messages), and then h + mlp(h)."""
+    """h + out(sum of messages), and then h + mlp(h); it bends the paths."""
 
-    def __init__(self, width: int, half: int, condition: int) -> None:
+    def __init__(self, channels: int, width: int, half: int, condition: int, places: int) -> None:
         super().__init__()
         self.norm, self.norm_after = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.mine, self.others, self.related = nn.Linear(width, half), nn.Linear(width, half), nn.Linear(half, half)
+        self.moves = places > 0
+        if self.moves:
+            self.bend, self.approach = nn.Linear(width, places), nn.Linear(2 * places + 2, half)
+            nn.init.zeros_(self.bend.weight)
+            nn.init.zeros_(self.bend.bias)
+        self.mine, self.others = nn.Linear(width, half), nn.Linear(width, half)
+        self.between, self.at_mine, self.at_others = (nn.Linear(channels + places, half, bias=False) for _ in range(3))
         self.heard, self.steered = FiLM(condition, half), FiLM(condition, width)
         self.message, self.out = nn.Linear(half, half), nn.Linear(half, width)
         self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.SiLU(), nn.Linear(2 * width, width))
 
-    def forward(self, h: Tensor, relations: Tensor, condition: Tensor) -> Tensor:
-        """h (batch, objects, width), relations (batch, to, from, half)."""
+    def forward(self, h: Tensor, x: Tensor, here: Tensor, there: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
+        """h (batch, objects, width), x (batch, objects, channels), here and there (batch, objects, places) -> h, there."""
         n = self.norm(h)
         mine = _along_features(self.heard, self.mine(n), condition)
-        pairs = silu(mine[:, :, None] + self.others(n)[:, None] + self.related(relations))
-        h = h + self.out(silu(self.message(pairs)).sum(dim=2))
-        return h + self.mlp(_along_features(self.steered, self.norm_after(h), condition))
+        pairs = mine[:, :, None] + self.others(n)[:, None]
+        if self.moves:
+            there = there + self.bend(n)
+            pairs = pairs + self.approach(approach(here, there))
+        body = torch.cat([x, there], dim=2)
+        products = _differences(self.between(body)) * (self.at_mine(body)[:, :, None] + self.at_others(body)[:, None])
+        h = h + self.out(silu(self.message(silu(pairs + products))).sum(dim=2))
+        return h + self.mlp(_along_features(self.steered, self.norm_after(h), condition)), there
+
+
+def approach(here: Tensor, there: Tensor) -> Tensor:
+    """How pairs come near each other while bodies go straight from here to there, both (batch, objects, places).
+
+    (batch, to, from, 2 places + 2): where the other one is at the end and when it is nearest, and how far.
+    """
+    before, after = _differences(here), _differences(there)
+    way = after - before
+    share = -(before * way).sum(dim=3, keepdim=True) / (_squares(way) + TINY)  # of the way at which they are nearest
+    nearest = before + share.clamp(0, 1) * way
+    return torch.cat([after, nearest, (_squares(after) + TINY).sqrt(), (_squares(nearest) + TINY).sqrt()], dim=3)
+
+
+def _squares(vectors: Tensor) -> Tensor:
+    return vectors.square().sum(dim=-1, keepdim=True)
 
 
 def _differences(x: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ from hybridworld.surrogate.config import SurrogateConfig
 from hybridworld.surrogate.engines.engine import Running
 from hybridworld.surrogate.guide import Guide
 from hybridworld.surrogate.leap import averaged
-from hybridworld.surrogate.normalisation import Normalisation, amplitude, driven, free_motion
+from hybridworld.surrogate.normalisation import Normalisation, amplitude, driven, free_motion, free_paths
 from hybridworld.surrogate.variables import gas_state, gas_variables, signed_log
 
 CONDITION = 64
@@ -146,7 +146,7 @@ class Surrogate(nn.Module):
 
     @contextmanager
     def eager(self) -> Iterator[None]:
-        """Inside, in this thread, the network itself answers: for whoever watches its layers."""
+        """A context in which the network itself, and no engine, answers in this thread, so that its layers can be observed."""
         before = _watched.set(True)
         try:
             yield
@@ -183,13 +183,19 @@ class Surrogate(nn.Module):
             return self.correct(z, states, then, horizons, params)
         seen = driven(self.spec, z, self._checked(params, z.shape[0]), self.mean, self.std) if self.sees_params else z
         shown_to_it = signed_log(seen) if self.config.variables == "signed log" else seen
-        answer = self.backbone(shown_to_it, self.conditioning(horizons, self.conditions(z, params)))
+        paths = self._free_paths(seen, horizons)
+        answer = self.backbone(shown_to_it, self.conditioning(horizons, self.conditions(z, params)), *paths)
         unit = self.unit_of_change(horizons)
         if self.config.residual == "scaled" and self.spec.is_field:
             unit = unit * amplitude(z)[:, None]
         if self.spec.rates and self.gamma is None:
             z = z + free_motion(self.spec, seen, horizons, self.mean, self.std) - seen
         return torch.addcmul(z, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
+
+    def _free_paths(self, seen: Tensor, horizons: Tensor) -> tuple[Tensor, ...]:
+        """What a network for moving objects sees besides: where free motion leads in so many parts of the horizon."""
+        parts = getattr(self.backbone, "parts", 0)
+        return (free_paths(self.spec, seen, horizons, parts, self.mean, self.std),) if parts else ()
 
     def correct(self, z: Tensor, states: Tensor, then: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
         """What a guided network makes of the guide's answer `then`: tensors in, normalised states out, ready for export."""

@@ -6,8 +6,10 @@ forecasts (`deploy.chain`), each with the threshold of its own horizon.
 """
 
 import warnings
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -72,11 +74,20 @@ class Calibration:
                 stacklevel=3,
             )
         known = sorted(self.scores)
-        return float(np.interp(np.log2(horizon), np.log2(known), [np.quantile(self.scores[h], q) for h in known]))
+        above = min(bisect_left(known, horizon), len(known) - 1)
+        nearest = known[max(above - 1, 0) : above + 1]
+        return float(np.interp(np.log2(horizon), np.log2(nearest), [np.quantile(self.scores[h], q) for h in nearest]))
 
     def ranks(self, horizon: float, scores: np.ndarray) -> np.ndarray:
         """The share of the validation scores of each group below each score, (scores, groups); interpolated as τ is."""
-        return np.stack([_rank(known, horizon, scores) for known in self.groups or (self.scores,)], axis=1)
+        known = zip(self.groups or (self.scores,), self._even, strict=True)
+        return np.stack([_rank(*group, horizon, scores) for group in known], axis=1)
+
+    @cached_property
+    def _even(self) -> list[dict[float, np.ndarray]]:
+        """The same scores, as many at each horizon of a group: what lies between two horizons is between these."""
+        groups = ((known, np.linspace(0, 1, min(map(len, known.values())))) for known in self.groups or (self.scores,))
+        return [{h: np.quantile(values, levels) for h, values in known.items()} for known, levels in groups]
 
     def drift_p_value(self, ranks: np.ndarray) -> float:
         """How likely such ranks, of one or several horizons, are for answers like those of the validation data."""
@@ -88,14 +99,15 @@ class Calibration:
         return min(len(values) for values in self.scores.values())
 
 
-def _rank(known: Mapping[float, np.ndarray], horizon: float, scores: np.ndarray) -> np.ndarray:
+def _rank(
+    known: Mapping[float, np.ndarray], even: Mapping[float, np.ndarray], horizon: float, scores: np.ndarray
+) -> np.ndarray:
     """The share of known scores below each score, from the quantiles of the two nearest horizons."""
     horizons = sorted(known)
     place = float(np.interp(np.log2(horizon), np.log2(horizons), np.arange(len(horizons))))
     below, share = int(place), place % 1
     here = known[horizons[below]]
     if share:
-        levels = np.linspace(0, 1, min(map(len, known.values())))
-        low, high = (np.quantile(known[h], levels) for h in horizons[below : below + 2])
+        low, high = (even[h] for h in horizons[below : below + 2])
         here = low + share * (high - low)
     return np.searchsorted(here, scores) / len(here)

@@ -33,7 +33,7 @@ class Judged:
 
 
 Look = Callable[[Tensor, Estimate, Tensor, Tensor], None]
-"""(states, estimate, futures, true error map) of some pairs: whoever wants more than the numbers of `Judged`."""
+"""(states, estimate, futures, true error map) of some pairs, for callers that need more than the numbers of `Judged`."""
 
 
 def judge(

@@ -30,7 +30,7 @@ class StepDoubling:
 
     @classmethod
     def offers(cls, given: Ingredients) -> Makers:
-        """For every model, but for one that answers some horizons alone of which none is made of two others."""
+        """The signal, for every model except one that answers only fixed horizons of which none is the sum of two others."""
         f = given.surrogate
         return {cls.name: lambda: cls(f, f.std, f.answered)} if f.answered is None or composed(f.answered) else {}
 

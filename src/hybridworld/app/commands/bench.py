@@ -89,6 +89,9 @@ def bench_trust(
     q: KeepOption = 0.75,
     coverage: CoverageOption = 0.9,
     signal: SignalOption = None,
+    rivals: Annotated[
+        bool, typer.Option(help="Ask the rivals of the error map as well: on large grids that takes hours.")
+    ] = True,
     engine: EngineOption = "auto",
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
@@ -99,7 +102,7 @@ def bench_trust(
     from hybridworld.app.bench_trust import report_trust
 
     environment = own_system(system_option)
-    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone, engine)
+    report_trust(model, member or [], environment, data, count, q, coverage, json, out, signal, backbone, engine, rivals)
 
 
 @bench.command("promises")

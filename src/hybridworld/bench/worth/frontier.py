@@ -14,6 +14,8 @@ from hybridworld.bench.worth.verdict import HOW, IDLE, Time, idle_error, rival_o
 from hybridworld.figures.style import COMPONENTS, FAINT, MUTED, WALLS, page, place, style
 
 PANEL, HEIGHT, LEFT, GAP, ROW = 4.1, 3.1, 0.75, 0.45, 4.0  # inches
+WIDE = 24
+"""Letters of a solver's name from which on the sentence above a panel takes two lines."""
 DEPTH = 1e-4
 """Errors below this share of the largest one, or of a deviation, are drawn as none."""
 COLOURS = {"twin": MUTED, "reference": COMPONENTS[1], "solver": COMPONENTS[1], "mode 1": COMPONENTS[0], "mode 2": COMPONENTS[0]}
@@ -61,12 +63,14 @@ def _draw_panel(ax: Axes, everything: Sequence[Row], by: Time) -> None:
         ax.plot(*points[row.method], MARKS[row.kind], color=look, markeredgecolor=COLOURS[row.kind], markersize=5, zorder=3)
     _axes_in_words(ax, floor)
     taken += _draw_levels(ax, {"the reference's own error": rows[0].rmse_refined, "no change": idle}, floor, taken)
-    for row in sorted(rows, key=lambda row: row.kind == "solver"):
+    judged = next((row.rmse for row in rows if row.kind == "mode 1"), floor)
+    for row in sorted(rows, key=lambda row: (row.kind == "solver", abs(np.log(points[row.method][1] / max(judged, floor))))):
         if row.kind != "solver" or not _behind(row, solvers, by):
             _name(ax, row, points[row.method], taken)
     count = f" of {rows[0].states}" if by == "ms_batched" else ""
-    ax.set_title(f"h = {rows[0].horizon}, {HOW[by]}{count}", loc="left", size=9, pad=18)
-    ax.annotate(headline(everything, by), (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=MUTED)
+    said = headline(everything, by)
+    ax.set_title(f"h = {rows[0].horizon}, {HOW[by]}{count}", loc="left", size=9, pad=18 + 10 * said.count("\n"))
+    ax.annotate(said, (0, 1), (0, 6), xycoords="axes fraction", textcoords="offset points", color=MUTED)
     ax.set_xlabel("milliseconds per state")
     ax.spines[["top", "right"]].set_visible(False)
 
@@ -89,7 +93,9 @@ def headline(rows: Sequence[Row], by: Time) -> str:
         return "mode 1 is no better than no change"
     if rival is None:
         return "no solver is as accurate as mode 1"
-    return f"mode 1 is {standing(row, rival, by)} {rival.mark}, the best solver as accurate"
+    ahead = f"mode 1 is {standing(row, rival, by)}"
+    rest = f"{rival.mark}, the best solver as accurate"
+    return f"{ahead} {rest}" if len(rival.mark) < WIDE else f"{ahead}\n{rest}"
 
 
 def _behind(row: Row, family: Iterable[Row], by: Time) -> bool:
@@ -125,15 +131,20 @@ def _draw_levels(ax: Axes, levels: Mapping[str, float | None], floor: float, tak
 
 
 def _name(ax: Axes, row: Row, point: tuple[float, float], taken: list[Bbox]) -> None:
-    """Write a point's name where it touches nothing else, with a thin line to it if that is not beside it."""
+    """Write a point's name where it touches nothing else, with a thin line to it if that is not beside it.
+
+    A solver for whose name there is no room has none.
+    """
     for x, y, side in SPOTS:
         text = ax.annotate(row.mark, point, (x, y), textcoords="offset points", ha=side, va="center", size=7,
                            color=COLOURS[row.kind], zorder=4)  # fmt: skip
         box = text.get_window_extent()
         inside = ax.bbox.contains(box.x0, box.y0) and ax.bbox.contains(box.x1, box.y1)
-        if (inside and not _touches(box, taken)) or (x, y, side) == SPOTS[-1]:
+        if (inside and not _touches(box, taken)) or (row.kind != "solver" and (x, y, side) == SPOTS[-1]):
             break
         text.remove()
+    else:
+        return
     if np.hypot(x, y) > 12:
         line = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
         ax.annotate("", point, (x, y - 3 * np.sign(y)), textcoords="offset points", arrowprops=line, zorder=1)

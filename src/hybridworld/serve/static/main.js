@@ -61,11 +61,15 @@ function latest(action) {
 // Choosing.
 
 async function begin() {
-  catalogue = await attempt("Loading …", () => getJson("/page/models"));
-  if (!catalogue) {
+  try {
+    catalogue = await getJson("/page/models");
+  } catch (error) {
+    tell(error.message, error.status !== 503); // 503: it is starting
     setTimeout(begin, 2000);
     return;
   }
+  tell("");
+  document.querySelector("main").hidden = false;
   fill($("model"), catalogue.models.map(({ name, title, model: known }) => [name, known ? `${name} – ${title}` : `${title} (solver alone)`]));
   for (const id of ["split", "batch-split"]) fill($(id), catalogue.splits.map((name) => [name, name]));
   $("split").value = $("batch-split").value = "test";

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 Run = Callable[..., Tensor]
 """The tensors of `Surrogate.inputs`, in their order -> states. It may be called by several threads at once."""
 Program = torch.export.ExportedProgram
-"""The arithmetic of a surrogate as a graph, for any number of states; it needs nobody's code."""
+"""The arithmetic of a surrogate as a graph, for any number of states; to run it takes none of the user's code."""
 
 
 @dataclass(frozen=True)
@@ -73,5 +73,5 @@ def exported(surrogate: Any, inputs: Mapping[str, Tensor]) -> Program:
 
 
 def arrays(inputs: tuple[Tensor, ...]) -> list[np.ndarray]:
-    """For an engine that takes NumPy."""
+    """The inputs as contiguous float32 arrays, for an engine that takes NumPy."""
     return [np.ascontiguousarray(each.numpy(), np.float32) for each in inputs]

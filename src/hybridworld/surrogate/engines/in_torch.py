@@ -19,7 +19,7 @@ def compile_program(program: Program, folder: Path) -> None:
 
 
 def open_compiled(folder: Path, answer: Run, threads: int) -> Run:
-    """It runs on torch's own threads."""
+    """The compiled network, ready to answer; it runs on torch's own threads."""
     from torch._inductor import aoti_load_package
 
     model: Any = aoti_load_package(str(folder / FILE))
