@@ -1,6 +1,7 @@
 """One process, or many that `torchrun` started: who am I, and on which device?"""
 
 import atexit
+import gc
 import os
 from dataclasses import dataclass
 from math import prod
@@ -73,8 +74,18 @@ def team(device: str | None = None) -> Team:
         chosen = torch.device("cuda", local % torch.cuda.device_count())
     if world > 1 and not dist.is_initialized():
         dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
-        atexit.register(dist.destroy_process_group)
+        atexit.register(_leave)
     return Team(rank, world, chosen)
+
+
+def _leave() -> None:
+    """Ends the threads of the process group while Python still runs.
+
+    They free tensors, which takes the interpreter. Models that share gradients keep the group alive, so they are collected first: else
+    such a thread can meet an interpreter that is gone, and the process aborts after its work is done.
+    """
+    gc.collect()
+    dist.destroy_process_group()
 
 
 def threads_for(spec: StateSpec) -> int:
