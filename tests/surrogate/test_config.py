@@ -113,7 +113,7 @@ def test_the_last_of_two_wishes_counts():
             "training.objective is 'consistency': it must be 'supervised' or 'self-consistency'.",
         ),
         ("training.dagger_kind=teacher", "training.dagger_kind is 'teacher': it must be 'chain' or 'solver'."),
-        ("surrogate.residual=none", "surrogate.residual is 'none': it must be 'scaled' or 'plain'."),
+        ("surrogate.residual=none", "surrogate.residual is 'none': it must be 'scaled', 'gated' or 'plain'."),
         ("training.dagger=1.5", "training.dagger is 1.5: it must be at most 1."),
         ("training.dagger=-1", "training.dagger is -1: it must be at least 0."),
         ("training.batch=0", "training.batch is 0: it must be at least 1."),

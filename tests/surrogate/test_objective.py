@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from hybridworld.errors import InvalidInput, SolverFailure
-from hybridworld.surrogate.objective import SLIGHT, Objective
+from hybridworld.surrogate.objective import SLIGHT, STILL, Objective
 from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, surrogate, tiny
 
 RATE = 0.2
@@ -127,6 +127,15 @@ def test_errors_can_count_relative_to_the_change_at_their_horizon(dagger, kind):
     second = (weights * second)[: ceil(12 * dagger)].sum() / max(ceil(12 * dagger), 1)
     wishes = (f"training.dagger={dagger}", f"training.dagger_kind={kind}", "training.weighting=horizon")
     assert loss(euler, inputs, *wishes, solve=Solver()) == pytest.approx(((1 - dagger) * direct + dagger * second).item())
+
+
+def test_errors_can_count_relative_to_the_change_of_their_own_sample():
+    states, h, params, futures = batch(12)
+    change, usual = (((futures - states) / STD) ** 2).mean(dim=1), 5 * h**2  # the units of the two channels are h and 3 h
+    expected = (direct_errors(euler, (states, h, params, futures)) / (change + STILL * usual)).mean().item()
+    wishes = ("training.dagger=0", "training.weighting=sample")
+    assert loss(euler, (states, h, params, futures), *wishes) == pytest.approx(expected)
+    assert loss(identity, (states, h, params, futures), *wishes) < 1  # no change is what errors are relative to
 
 
 @pytest.mark.parametrize("grid", [(), (5,)])
@@ -273,7 +282,7 @@ def test_where_no_teacher_is_needed_none_is_asked_for(wish):
     size=st.integers(1, 10),
     dagger=st.one_of(st.sampled_from([0, 0.1, 0.2, 0.7, 1]), st.floats(0, 1)),
     mode=st.sampled_from(["dagger_kind=chain", "dagger_kind=solver", "objective=self-consistency"]),
-    weighting=st.sampled_from(["none", "horizon", "robust"]),
+    weighting=st.sampled_from(["none", "horizon", "sample", "robust"]),
     seed=st.integers(0, 2**32 - 1),
 )
 @example(world=10, size=3, dagger=0.1, mode="dagger_kind=chain", weighting="none", seed=0)

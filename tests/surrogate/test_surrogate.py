@@ -90,6 +90,19 @@ def test_the_answer_is_the_state_and_a_change_in_the_unit_of_the_horizon(net, si
 
 
 @torch.no_grad()
+def test_a_gated_answer_can_take_away_a_peak_and_never_more_than_its_horizon_allows():
+    wishes = ("surrogate.backbone=leap", "surrogate.residual=gated")
+    net = Surrogate(RING, tiny(RING, *wishes).surrogate, ones(RING)).eval()
+    z, params = 1000 * random(3, *RING.shape), random(3, 1)
+    assert torch.equal(net.advance(z, torch.full((3,), 8.0), params), z)  # it begins with no change
+    net.backbone.last.conv.bias[: len(RING.channels)] = -1
+    for horizon in (1e-3, 0.5, 8.0):
+        share = net.unit_of_change(torch.tensor([horizon])).clamp(max=1)
+        expected = z * (1 - share.reshape(1, -1, *[1] * len(RING.grid)))
+        torch.testing.assert_close(net.advance(z, torch.full((3,), horizon), params), expected)
+
+
+@torch.no_grad()
 def test_an_answer_does_not_depend_on_the_batch_it_is_in(net):
     states, params = inputs(net, batch=7)
     horizons = torch.tensor([0.5, 1, 1.5, 3, 8, 20, 64])

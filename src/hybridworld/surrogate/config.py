@@ -47,8 +47,10 @@ class SurrogateConfig(Section):
         "physical: the answer is always a state that can exist",
     )
     params: bool = Field(True, description="does the network see the parameters of the dynamics?")
-    residual: Literal["scaled", "plain"] = Field(
-        "scaled", description="scaled: unit of the horizon, begins with no change; plain: neither"
+    residual: Literal["scaled", "gated", "plain"] = Field(
+        "scaled",
+        description="scaled: unit of the horizon, begins with no change; gated (leap): it also says how much of the state "
+        "remains; plain: neither",
     )
 
 
@@ -63,9 +65,10 @@ class TrainingConfig(Section):
     objective: Literal["supervised", "self-consistency"] = Field(
         "supervised", description="supervised, or self-consistency: for the ablation only"
     )
-    weighting: Literal["none", "horizon", "robust", "guide"] = Field(
+    weighting: Literal["none", "horizon", "sample", "robust", "guide"] = Field(
         "none",
-        description="square errors relative to nothing (none), to the change at their horizon, or to the guide's error; "
+        description="square errors relative to nothing (none), to the usual change at their horizon, to the change of their own "
+        "sample, or to the guide's error; "
         "robust: errors of objects or cells, not squared, each channel relative to its change",
     )
     dagger: float = Field(0.1, ge=0, le=1, description="weight of the loss on the surrogate's own mid states")
@@ -135,6 +138,8 @@ class Config(Section):
     @model_validator(mode="after")
     def _guided(self) -> "Config":
         training = self.training
+        if self.surrogate.residual == "gated" and (self.surrogate.guide or self.surrogate.backbone != "leap"):
+            raise ValueError("surrogate.residual=gated is for the backbone leap without a guide")
         if self.surrogate.guide:
             from hybridworld.surrogate.backbones import GUIDED
 
@@ -176,8 +181,8 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
     },
     "pure": {
         True: {
-            "surrogate": {"backbone": "leap", "variables": "signed log"},
-            "training": FIELDS | GUIDED | {"weighting": "horizon", "dagger": 0.1},
+            "surrogate": {"backbone": "leap", "variables": "signed log", "residual": "gated"},
+            "training": FIELDS | GUIDED | {"weighting": "sample", "dagger": 0.1},
         },
         False: {"training": VECTORS | {"ema": 0.999, "augment": True}},
     },

@@ -32,8 +32,9 @@ class Leap(nn.Module):
 
     @staticmethod
     def options(config: SurrogateConfig, spec: StateSpec) -> dict[str, int]:
-        """The patch: as configured, or by the grid."""
-        return {"patch": config.patch or default_patch(spec.grid)}
+        """The patch, as configured or by the grid; and the answers, of which a gated residual wants two per channel."""
+        answers = {"answers": 2 * len(spec.channels)} if config.residual == "gated" else {}
+        return {"patch": config.patch or default_patch(spec.grid)} | answers
 
     def __init__(
         self,

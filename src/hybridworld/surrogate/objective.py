@@ -21,6 +21,7 @@ from hybridworld.surrogate.surrogate import Surrogate
 SMALLEST = 1e-12  # mean square of a change, where nothing changes at all
 SLIGHT = 0.2  # error of an object or cell, in units of change, below which it counts by its square under `robust`
 GUIDE_FLOOR = 0.01  # mean square error in deviations below which a guide counts as right
+STILL = 0.1  # share of the mean square change at a horizon that is added to that of each sample under `sample`
 
 
 class Objective(nn.Module):
@@ -63,7 +64,7 @@ class Objective(nn.Module):
         answers, mid = first.split([len(direct), len(z[mine])])
         loss = torch.zeros((), device=z.device)
         if share < 1:
-            loss = (1 - share) * self._lost(answers - target, horizons).mean()
+            loss = (1 - share) * self._lost(answers, target, z, horizons).mean()
         if len(mid):
             second = self._ask_solver if self.training_config.dagger_kind == "solver" else self._chain
             errors = second(mid, z[mine], second_half[mine], params[mine], target[mine], horizons[mine])
@@ -76,9 +77,9 @@ class Objective(nn.Module):
         """Mean over the batch of the errors relative to the guide's, so that no kind of state outweighs the others."""
         return relative_to_guide(self.surrogate, states, horizons, params, futures, guide).mean()
 
-    def _lost(self, errors: Tensor, horizons: Tensor) -> Tensor:
-        """What errors at these horizons cost, one number per sample; see `training.weighting`."""
-        weighting = self.training_config.weighting
+    def _lost(self, answers: Tensor, target: Tensor, z: Tensor, horizons: Tensor) -> Tensor:
+        """What these answers about z cost, one number per sample; see `training.weighting`."""
+        weighting, errors = self.training_config.weighting, answers - target
         if weighting == "none":
             return squared(errors)
         unit = self.surrogate.unit_of_change(horizons)  # (batch, channels)
@@ -87,11 +88,12 @@ class Objective(nn.Module):
                 *unit.shape, *[1] * (errors.dim() - 2)
             )
             return ((weights * errors).square().mean(dim=1, keepdim=True) + SLIGHT**2).sqrt().flatten(1).mean(dim=1)
-        return squared(errors) / unit.square().mean(dim=1).clamp(min=SMALLEST)
+        usual = unit.square().mean(dim=1).clamp(min=SMALLEST)
+        return squared(errors) / (usual if weighting == "horizon" else squared(target - z) + STILL * usual)
 
     def _chain(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, horizons: Tensor) -> Tensor:
         """The second half, `rest` frames, compared with the trajectory's future."""
-        return self._lost(self.surrogate.advance(mid, rest, params) - target, horizons)
+        return self._lost(self.surrogate.advance(mid, rest, params), target, z, horizons)
 
     def _ask_solver(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, horizons: Tensor) -> Tensor:
         """The second half, compared with what the solver makes of the mid state.
@@ -99,11 +101,11 @@ class Objective(nn.Module):
         The solver takes whole frames, so a single frame has no mid state: it is supervised directly.
         """
         one = rest != rest.floor()
-        direct = self._lost(self.surrogate.advance(z[one], 2 * rest[one], params[one]) - target[one], horizons[one])
+        direct = self._lost(self.surrogate.advance(z[one], 2 * rest[one], params[one]), target[one], z[one], horizons[one])
         mid, rest, params, horizons = mid[~one].detach(), rest[~one], params[~one], horizons[~one]
         answers, found = self._ask(self.surrogate.denormalise(mid), rest, params)
         again = self.surrogate.advance(mid[found], rest[found], params[found])
-        return torch.cat([direct, self._lost(again - self.surrogate.normalise(answers), horizons[found])])
+        return torch.cat([direct, self._lost(again, self.surrogate.normalise(answers), z[~one][found], horizons[found])])
 
     def _ask(self, states: Tensor, frames: Tensor, params: Tensor) -> tuple[Tensor, Tensor]:
         """The solver's answers, and of which states; a prediction may be a state that cannot exist."""

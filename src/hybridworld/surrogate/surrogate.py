@@ -9,7 +9,8 @@ stands for the state after free motion.
 A guided surrogate corrects a coarse run of the system's own solver instead (`guided`). It therefore needs the system's code:
 `attach_guide` gives it. With physical variables z are the variables of a gas (`variables`), or channels that are kept inside
 the ranges that their fields allow: the answer is a state that can exist. A network may also see the signed logarithm of z while
-it answers in z.
+it answers in z. With a gated residual it has a second answer per channel, of which min(change(h), 1) z(t) is added: a peak a
+hundred deviations high can vanish by an answer of order one, where a change would have to meet its height exactly.
 """
 
 from collections.abc import Iterator
@@ -68,7 +69,7 @@ class Surrogate(nn.Module):
         self.engine: Running | None = None
         """What answers instead of the network where no gradient is wanted: called with `inputs`; a copy of the weights."""
         self.backbone: Any = self._made(make, options)
-        if config.residual == "scaled" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
+        if config.residual != "plain" and hasattr(self.backbone, "last"):  # begin with "no change", which is hard to beat
             for parameter in self.backbone.last.parameters():
                 nn.init.zeros_(parameter)
 
@@ -185,12 +186,15 @@ class Surrogate(nn.Module):
         shown_to_it = signed_log(seen) if self.config.variables == "signed log" else seen
         paths = self._free_paths(seen, horizons)
         answer = self.backbone(shown_to_it, self.conditioning(horizons, self.conditions(z, params)), *paths)
-        unit = self.unit_of_change(horizons)
-        if self.config.residual == "scaled" and self.spec.is_field:
-            unit = unit * amplitude(z)[:, None]
+        unit = usual = self.unit_of_change(horizons)
+        if self.config.residual != "plain" and self.spec.is_field:
+            unit = usual * amplitude(z)[:, None]
+        if self.config.residual == "gated":
+            gate, answer = answer.chunk(2, dim=1)
+            z = torch.addcmul(z, self._beside(usual.clamp(max=1), z) * gate, z)
         if self.spec.rates and self.gamma is None:
             z = z + free_motion(self.spec, seen, horizons, self.mean, self.std) - seen
-        return torch.addcmul(z, unit.reshape(*answer.shape[:2], *[1] * (answer.dim() - 2)), answer)
+        return torch.addcmul(z, self._beside(unit, z), answer)
 
     def _free_paths(self, seen: Tensor, horizons: Tensor) -> tuple[Tensor, ...]:
         """What a network for moving objects sees besides: where free motion leads in so many parts of the horizon."""
@@ -253,6 +257,11 @@ class Surrogate(nn.Module):
         if wrong.any():
             raise InvalidInput(f"The horizon is {float(found[wrong][0]):g} frames: it must be a positive number.")
         return found
+
+    @staticmethod
+    def _beside(values: Tensor, z: Tensor) -> Tensor:
+        """The values (batch, channels) in the shape that fits beside z (batch, channels, *grid)."""
+        return values.reshape(*values.shape, *[1] * (z.dim() - 2))
 
     def _column(self, values: Tensor) -> Tensor:
         """The values (channels,) in the shape that fits beside (batch, channels, *grid)."""
