@@ -1,6 +1,8 @@
 import os
 import signal
 
+import pytest
+import torch
 from hypothesis import settings
 
 settings.register_profile("unhurried", deadline=None)  # cores are shared, so a slow example proves nothing
@@ -13,3 +15,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes that share t
 os.environ["HYBRIDWORLD_ENGINE"] = "eager"  # the same answers on every machine; tests of engines name theirs
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and what they start, ignore Ctrl-C
+
+
+@pytest.fixture(autouse=True)
+def the_same_weights_in_every_run():
+    """A network that a test makes does not depend on chance, nor on which tests ran before it."""
+    torch.manual_seed(0)

@@ -67,9 +67,9 @@ class TrainingConfig(Section):
     )
     weighting: Literal["none", "horizon", "sample", "robust", "guide"] = Field(
         "none",
-        description="square errors relative to nothing (none), to the usual change at their horizon, to the change of their own "
-        "sample, or to the guide's error; "
-        "robust: errors of objects or cells, not squared, each channel relative to its change",
+        description="square errors relative to nothing (none), to the usual change at their horizon, to the change of "
+        "their own sample, or to the guide's error; robust: errors of objects or cells, not squared, each channel relative "
+        "to its change",
     )
     dagger: float = Field(0.1, ge=0, le=1, description="weight of the loss on the surrogate's own mid states")
     dagger_kind: Literal["chain", "solver"] = Field(

@@ -81,8 +81,8 @@ def team(device: str | None = None) -> Team:
 def _leave() -> None:
     """Ends the threads of the process group while Python still runs.
 
-    They free tensors, which takes the interpreter. Models that share gradients keep the group alive, so they are collected first: else
-    such a thread can meet an interpreter that is gone, and the process aborts after its work is done.
+    They free tensors, for which they need the interpreter. A model that shares gradients keeps the group alive, so it is
+    collected first: else such a thread can find the interpreter gone, and the process aborts after its work is done.
     """
     gc.collect()
     dist.destroy_process_group()

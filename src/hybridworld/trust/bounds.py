@@ -1,6 +1,6 @@
 """From an error map to a magnitude:   error <= k(h, coverage) * (score + β)      for a share `coverage` of all answers
 
-k is the conformal quantile of error / (score + β) on validation trajectories (crepes), one per horizon (Mondrian). Where the
+k is the conformal quantile of error / (score + β) on validation trajectories (crepes), one per horizon. Where the
 validation data tell which answers were asked at the beginning of a trajectory and which later on, each of the two has its own
 k, since a fresh blast is not like a developed flow. Whoever knows where a state stands in its trajectory (`beginning`) gets
 that bound; otherwise the larger one counts. It holds for data like the validation data, whatever the network; under shift it
@@ -137,15 +137,15 @@ class _Group:
         scores = {h: np.asarray(values, float) for h, values in residuals.scores.items()}
         self.fewest = min(map(len, scores.values()))
         self._floor = {h: FLOOR * float(np.median(values)) + 1e-12 for h, values in scores.items()}
-        self._regressor = ConformalRegressor().fit(
-            np.concatenate([np.asarray(residuals.errors[h], float) for h in scores]),
-            sigmas=np.concatenate([values + self._floor[h] for h, values in scores.items()]),
-            bins=np.concatenate([np.full(len(values), h) for h, values in scores.items()]),
-        )
+        self._fitted = {
+            h: ConformalRegressor().fit(np.asarray(residuals.errors[h], float), sigmas=values + self._floor[h])
+            for h, values in scores.items()
+        }
 
     def bound(self, scores: np.ndarray, horizon: float, confidence: float) -> np.ndarray:
         """What the errors of such answers do not exceed, in the shape of the scores."""
         flat = np.asarray(scores, float).reshape(-1)
-        sigmas, bins = flat + self._floor[horizon], np.full(len(flat), horizon)
-        interval = self._regressor.predict_int(np.zeros(len(flat)), sigmas=sigmas, bins=bins, confidence=confidence)
+        interval = self._fitted[horizon].predict_int(
+            np.zeros(len(flat)), sigmas=flat + self._floor[horizon], confidence=confidence
+        )
         return interval[:, 1].reshape(np.shape(scores))

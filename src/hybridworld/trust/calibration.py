@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import Any, Self
 
 import numpy as np
@@ -76,7 +77,7 @@ class Calibration:
         known = sorted(self.scores)
         above = min(bisect_left(known, horizon), len(known) - 1)
         nearest = known[max(above - 1, 0) : above + 1]
-        return float(np.interp(np.log2(horizon), np.log2(nearest), [np.quantile(self.scores[h], q) for h in nearest]))
+        return float(np.interp(np.log2(horizon), np.log2(nearest), [_quantile(self.scores[h], q) for h in nearest]))
 
     def ranks(self, horizon: float, scores: np.ndarray) -> np.ndarray:
         """The share of the validation scores of each group below each score, (scores, groups); interpolated as τ is."""
@@ -97,6 +98,13 @@ class Calibration:
     def size(self) -> int:
         """Validation trajectories per horizon; each gave one score."""
         return min(len(values) for values in self.scores.values())
+
+
+def _quantile(increasing: np.ndarray, q: float) -> float:
+    """np.quantile of values that are sorted already, to the last bit, in a tenth of the time: every answer asks for it."""
+    place = q * (len(increasing) - 1)
+    share, (low, high) = place % 1, increasing[[int(place), ceil(place)]].tolist()
+    return low + share * (high - low) if share < 0.5 else high - (1 - share) * (high - low)
 
 
 def _rank(
