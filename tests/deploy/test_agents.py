@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -89,19 +88,55 @@ def test_plans_are_the_same_for_the_same_seed_and_stay_in_range():
     assert (np.abs(one.actions) <= 1).all() and one.candidates == 4 * 64
 
 
-def test_a_time_limit_bounds_the_number_of_candidates():
-    sample = CART.initial("test", 0)
-    planner = Planner(CART, CART.task(np.random.default_rng(0), sample.state), "solver", seconds=0.02)
-    assert planner.decide(sample.state, sample.params).candidates >= 4
+class Ticking:
+    """A clock that stands still but for the moves that it slows down."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def slowed(self, move, call, each):
+        def slow(states, frames, params):
+            self.now += call + each * len(states)
+            return move(states, frames, params)
+
+        return slow
 
 
-def test_checks_of_the_hybrid_count_as_time():
-    sample = CART.initial("test", 0)
-    planner = Planner(CART, CART.task(np.random.default_rng(0), sample.state), "hybrid", model_of(CART, -1.0), seconds=0.2)
-    truth = planner._truth
-    planner._truth = lambda *asked: (time.sleep(0.01 * len(asked[0])), truth(*asked))[1]  # 40 ms per candidate of four links
-    plans = [planner.decide(sample.state, sample.params) for _ in range(2)]
-    assert plans[0].checked == 1 and 1 <= plans[1].checked <= 2 and plans[1].seconds < 0.4
+def timed_plan(backend, seconds, search, judge=(0.0, 0.0), check=(0.0, 0.0)):
+    """The second decision of a planner whose moves take so many seconds per call and per state."""
+    sample, clock = CART.initial("test", 0), Ticking()
+    task = CART.task(np.random.default_rng(0), sample.state)
+    planner = Planner(CART, task, backend, model_of(CART, -1.0), seconds=seconds, clock=clock)
+    planner._move = clock.slowed(planner._move, *search)
+    planner._truth = clock.slowed(planner._truth, *check)
+    if backend == "hybrid":
+        planner._judge = clock.slowed(planner._judge, *judge)
+    planner.decide(sample.state, sample.params)
+    return planner.decide(sample.state, sample.params)
+
+
+def test_a_solver_rolls_out_what_fits_into_the_time():
+    plan = timed_plan("solver", 0.2, (0.0, 0.0025))  # four links: 10 ms per candidate
+    assert plan.candidates == 20 and plan.seconds <= 0.2 + 1e-9
+
+
+def test_a_network_rolls_out_many_candidates_in_few_calls():
+    plan = timed_plan("surrogate", 0.2, (0.005, 2.5e-5))  # four links: 20 ms per call, 0.1 ms per candidate
+    assert plan.candidates == pytest.approx((0.2 - 4 * 0.02) / 1e-4, rel=0.1) and plan.seconds <= 0.2 + 1e-9
+
+
+def test_the_hybrid_checks_as_many_doubted_candidates_as_fit_into_the_time():
+    cheap, judge, check = (0.0, 2.5e-4), (0.005, 0.0), (0.0, 0.01)
+    plan = timed_plan("hybrid", 0.2, cheap, judge, check)  # half for the search, 20 ms for the map, 40 ms per check
+    assert plan.checked == 2 and plan.seconds <= 0.2 + 1e-9
+
+
+def test_a_hybrid_without_time_for_its_map_takes_what_the_surrogate_found():
+    plan = timed_plan("hybrid", 0.02, (0.0, 2.5e-4), (0.005, 0.0), (0.0, 0.01))
+    assert plan.checked == 0 and plan.candidates >= 4 and plan.seconds <= 0.02 + 1e-9
 
 
 def test_who_doubts_always_looks_and_who_never_doubts_never_does():

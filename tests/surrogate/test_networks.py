@@ -15,7 +15,7 @@ from hybridworld.surrogate.conditioning import Conditioning, FiLM
 from hybridworld.surrogate.config import configure
 from hybridworld.surrogate.mlp import MLP
 from hybridworld.surrogate.surrogate import Surrogate
-from hybridworld.surrogate.unet import Conv, UNet, doubled, padded
+from hybridworld.surrogate.unet import Conv, UNet, doubled, framed
 from tests.surrogate.flows import OSCILLATOR, RING, ones
 
 BOUNDARIES = ("periodic", "open", "wall")
@@ -89,7 +89,7 @@ def test_what_lies_beyond_the_edge_is_what_the_boundary_says(axes, seed):
         width = [(0, 0)] * x.ndim
         width[2 + axis] = (1, 1)
         expected = np.pad(expected, width, NUMPY[boundary])
-    np.testing.assert_array_equal(padded(torch.from_numpy(x), boundaries).numpy(), expected)
+    np.testing.assert_array_equal(framed(torch.from_numpy(x), boundaries).numpy(), expected)
 
 
 @settings(max_examples=100, deadline=None)
@@ -104,16 +104,16 @@ def test_gradients_come_back_from_beyond_the_edge(axes, seed):
     x = torch.from_numpy(rng.normal(size=(2, 3, *grid))).requires_grad_()
     y = torch.from_numpy(rng.normal(size=(2, 3, *(cells + 2 for cells in grid))))
     before = y.clone()
-    (padded(x, boundaries) * y).sum().backward()
+    (framed(x, boundaries) * y).sum().backward()
     other = torch.from_numpy(rng.normal(size=x.shape))  # the gradient does not depend on x, so it must fit any other
-    torch.testing.assert_close((padded(other, boundaries) * y).sum(), (other * x.grad).sum())
+    torch.testing.assert_close((framed(other, boundaries) * y).sum(), (other * x.grad).sum())
     assert torch.equal(y, before)
 
 
 @pytest.mark.parametrize("boundaries", [*product(BOUNDARIES, repeat=2)])
 def test_a_convolution_is_that_of_the_padded_grid(boundaries):
     conv, x = Conv(2, 3, boundaries), random(2, 2, 5, 7)
-    expected = torch.conv2d(padded(x, boundaries), conv.conv.weight, conv.conv.bias)
+    expected = torch.conv2d(framed(x, boundaries), conv.conv.weight, conv.conv.bias)
     torch.testing.assert_close(conv(x), expected)
 
 

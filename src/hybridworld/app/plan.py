@@ -25,7 +25,7 @@ def plan_tasks(
 ) -> None:  # fmt: skip
     """Plan, act and tell; the film of the first task goes below `out`."""
     spec = environment.spec
-    hybrid = None if backend == "solver" else load_hybrid(model or spec.name, environment)
+    hybrid = None if backend == "solver" else load_hybrid(model or spec.name, environment, engine=None)
     rows: list[dict[str, Any]] = []
     film = None
     with stderr.status("") as status:
@@ -88,7 +88,7 @@ def track_worlds(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Looks per minute and the error of the belief, for each limit of doubt; the same worlds for all of them."""
-    hybrid = load_hybrid(model or environment.spec.name, environment)
+    hybrid = load_hybrid(model or environment.spec.name, environment, engine=None)
     rows = []
     with stderr.status("") as status:
         for limit in limits:

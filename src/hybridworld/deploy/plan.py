@@ -22,6 +22,28 @@ from hybridworld.physics.task import Task
 
 FEWEST = 4
 """Candidates of a round, at least: fewer have no spread."""
+TIMED = (1, 16)
+"""Candidates of the two rollouts that tell, before the first decision, what a rollout takes."""
+
+
+@dataclass
+class Pace:
+    """What a rollout of n candidates takes: `call + n each` seconds. A network has a large `call`, a solver a large `each`."""
+
+    call: float
+    each: float
+
+    def seconds(self, count: int) -> float:
+        """What so many candidates take together."""
+        return self.call + count * self.each
+
+    def count(self, seconds: float) -> int:
+        """The candidates that fit into one call of that time; it may be none, or fewer."""
+        return int((seconds - self.call) / self.each)
+
+    def correct(self, count: int, seconds: float) -> None:
+        """Learn from a rollout of so many candidates: what it took beyond a call was theirs."""
+        self.each = max(seconds - self.call, 0.1 * seconds) / count
 
 
 @dataclass(frozen=True)
@@ -40,7 +62,8 @@ class Plan:
 class Planner:
     """Plans for one task; with `seconds` as many candidates per decision as fit into that time, else `rounds` full rounds.
 
-    The hybrid searches for half of the time; the other half is for the solver's checks, the cheapest candidates first.
+    The hybrid searches for half of the time. The other half is for the map of the cheapest candidates and for the solver's checks
+    of those that it doubts; where the time is too short for either, the surrogate's choice is taken.
     """
 
     environment: Environment
@@ -58,10 +81,8 @@ class Planner:
     clock: Callable[[], float] = time.perf_counter
     """What seconds are told by: wall time, or time.process_time on a busy machine."""
     _mean: np.ndarray | None = field(default=None, init=False)
-    _each: float = field(default=0.0, init=False)
-    """Seconds per candidate, as the last round has taken."""
-    _each_check: float = field(default=0.0, init=False)
-    """Seconds per candidate that the hybrid has checked by the solver."""
+    _paces: dict[str, Pace] = field(default_factory=dict, init=False)
+    """What rollouts take: those of the search, of the map (`judge`) and of the solver's checks (`check`)."""
 
     def __post_init__(self) -> None:
         fast = "surrogate" if self.backend == "hybrid" else self.backend
@@ -75,17 +96,19 @@ class Planner:
 
     def decide(self, state: np.ndarray, params: np.ndarray) -> Plan:
         """The best sequence that was found from that state (channels, *grid)."""
+        if self.seconds is not None and not self._paces:
+            self._time(state, params)
         began, drawn, rounds = self.clock(), 0, 0
         mean = (self._low + self._high) / 2 + np.zeros((self.links, 1)) if self._mean is None else self._mean
         std = (self._high - self._low) / 2 + np.zeros((self.links, 1))
         best: list[tuple[float, np.ndarray]] = []
-        while rounds == 0 or self._time_left(began, rounds):
-            count = self._affordable()
+        while count := self._affordable(self.clock() - began, rounds):
             tried = self.rng.normal(mean, std, (count, *mean.shape)).clip(self._low, self._high)
             tried[0] = mean  # what was good a moment ago may still be
             started = self.clock()
             costs = self._costs(self._move, state, params, tried)
-            self._each = (self.clock() - started) / count
+            if self._paces:
+                self._paces["search"].correct(count, self.clock() - started)
             best = sorted([*best, *zip(costs.tolist(), tried, strict=True)], key=lambda each: each[0])[: self.elites]
             kept = np.stack([actions for _, actions in best])
             mean, std = kept.mean(axis=0), kept.std(axis=0) + 0.02 * (self._high - self._low)
@@ -97,16 +120,36 @@ class Planner:
         self._mean = np.concatenate([actions[1:], actions[-1:]])
         return Plan(actions, cost, drawn, checked, self.clock() - began)
 
-    def _time_left(self, began: float, rounds: int) -> bool:
-        if self._search_seconds is None:
-            return rounds < self.rounds
-        return self.clock() - began + FEWEST * self._each < self._search_seconds and rounds < 100
+    def _time(self, state: np.ndarray, params: np.ndarray) -> None:
+        """Time rollouts once; this is no part of a decision."""
+        rollouts = {"search": self._move}
+        if self.backend == "hybrid":
+            rollouts |= {"judge": self._judge, "check": self._truth}
+        for name, move in rollouts.items():
+            taken = []
+            for count in (TIMED[0], *TIMED):  # the first call of all is slower than later ones
+                actions = self.rng.uniform(self._low, self._high, (count, self.links, len(self._columns)))
+                started = self.clock()
+                self._costs(move, state, params, actions)
+                taken.append(self.clock() - started)
+            few, many = taken[1:]
+            each = max(many - few, 0.01 * many) / (TIMED[1] - TIMED[0])
+            self._paces[name] = Pace(max(few - TIMED[0] * each, 0.0), each)
 
-    def _affordable(self) -> int:
-        """Candidates of the next round."""
-        if self._search_seconds is None or not self._each:
-            return self.candidates if self._search_seconds is None else FEWEST
-        return int(np.clip(self._search_seconds / self.rounds / self._each, FEWEST, 8 * self.candidates))
+    def _affordable(self, spent: float, rounds: int) -> int:
+        """Candidates of the next round, 0 where there shall be none.
+
+        The time that is left is divided among as many rounds as still have twice as many candidates as there are elites.
+        """
+        if self._search_seconds is None:
+            return self.candidates if rounds < self.rounds else 0
+        pace, left = self._paces["search"], self._search_seconds - spent
+        most = 8 * self.candidates
+        for more in range(max(self.rounds - rounds, 1), 0, -1):
+            if (count := pace.count(left / more)) >= 2 * self.elites:
+                return min(count, most)
+        count = pace.count(left)
+        return count if count >= FEWEST else 0 if rounds else FEWEST
 
     def _costs(self, move: Move, state: np.ndarray, params: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Mean over the links, for actions (count, links, n); a rollout that leaves finite numbers is never taken."""
@@ -125,29 +168,30 @@ class Planner:
 
         Doubted ones for which there is no time come last.
         """
-        actions = np.stack([each for _, each in best])
-        costs, doubted = np.array([cost for cost, _ in best]), np.zeros(len(best), bool)
-        states, rows = np.repeat(state[None], len(best), axis=0), np.repeat(params[None], len(best), axis=0)
+        judged = self._fitting("judge", len(best), began)
+        if not judged:
+            return best, 0
+        actions = np.stack([each for _, each in best[:judged]])
+        costs, doubted = np.array([cost for cost, _ in best[:judged]]), np.zeros(judged, bool)
+        states, rows = np.repeat(state[None], judged, axis=0), np.repeat(params[None], judged, axis=0)
         assert self.model is not None
         threshold = self.model.threshold(self.horizon, self.q)
         for link in range(self.links):
             rows[:, self._columns] = actions[:, link]
             found = self._judge(states, self.horizon, rows)
             states, doubted = found.state, doubted | ~(np.asarray(found.score) <= threshold)
-        asked = np.flatnonzero(doubted)[: self._checks(began)]
+        asked = np.flatnonzero(doubted)
+        asked = asked[: self._fitting("check", len(asked), began)]
         if len(asked):
-            started = self.clock()
             costs[doubted] = np.inf
             costs[asked] = self._costs(self._truth, state, params, actions[asked])
-            self._each_check = (self.clock() - started) / len(asked)
-        return [(float(costs[k]), actions[k]) for k in np.argsort(costs)], len(asked)
+        return [(float(costs[k]), actions[k]) for k in np.argsort(costs, kind="stable")], len(asked)
 
-    def _checks(self, began: float) -> int:
-        """Candidates for which there is time to be checked, one at least."""
+    def _fitting(self, what: str, most: int, began: float) -> int:
+        """Candidates, at most so many, for which the time of this decision is enough."""
         if self.seconds is None:
-            return self.elites
-        left = began + self.seconds - self.clock()
-        return max(1, int(left / self._each_check)) if self._each_check else 1
+            return most
+        return int(np.clip(self._paces[what].count(began + self.seconds - self.clock()), 0, most))
 
 
 @dataclass(frozen=True)

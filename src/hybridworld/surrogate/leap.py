@@ -16,6 +16,7 @@ from hybridworld.errors import InvalidInput
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.conditioning import FiLM
 from hybridworld.surrogate.config import SurrogateConfig
+from hybridworld.surrogate.padding import padded
 
 CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
@@ -128,27 +129,7 @@ def completed(x: Tensor, patch: int, boundaries: tuple[str, ...]) -> Tensor:
 
 def extended(x: Tensor, ends: list[tuple[int, int]], boundaries: tuple[str, ...]) -> Tensor:
     """x with that many more cells before and after each axis: what lies beyond the edge."""
-    if torch.compiler.is_exporting():
-        return joined(x, ends, boundaries)
-    for kind in ("circular", "replicate"):
-        mine = [end if (boundary == "periodic") == (kind == "circular") else (0, 0)
-                for end, boundary in zip(ends, boundaries, strict=True)]  # fmt: skip
-        if any(map(any, mine)):
-            x = F.pad(x, [cells for end in reversed(mine) for cells in end], kind)
-    return x
-
-
-def joined(x: Tensor, ends: list[tuple[int, int]], boundaries: tuple[str, ...]) -> Tensor:
-    """`extended` from slices: engines have no padding of these kinds, or a slow one, and all of them can join."""
-    for axis, ((before, after), boundary) in enumerate(zip(ends, boundaries, strict=True), start=2):
-        cells = x.shape[axis]
-        if boundary == "periodic":
-            parts = [x.narrow(axis, cells - before, before), x, x.narrow(axis, 0, after)]
-        else:
-            parts = [*[x.narrow(axis, 0, 1)] * before, x, *[x.narrow(axis, cells - 1, 1)] * after]
-        parts = [part for part in parts if part.shape[axis]]
-        x = torch.cat(parts, dim=axis) if len(parts) > 1 else x
-    return x
+    return padded(x, ends, ["circular" if boundary == "periodic" else "replicate" for boundary in boundaries])
 
 
 def gathered(x: Tensor, patch: int) -> Tensor:

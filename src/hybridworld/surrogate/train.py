@@ -30,6 +30,7 @@ from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.checkpoint import Checkpoints, Interrupts, State
 from hybridworld.surrogate.config import RELATIVE, Config, TrainingConfig
 from hybridworld.surrogate.horizons import drawn_horizons
+from hybridworld.surrogate.memory import reuse_freed_memory
 from hybridworld.surrogate.normalisation import MOST, Normalisation, measure
 from hybridworld.surrogate.objective import Objective, relative_to_guide
 from hybridworld.surrogate.parallel import Team, team
@@ -168,6 +169,7 @@ def begin(
     task: Task, found: dict[str, Any] | None, us: Team, tell: Callable[[str, str], None] = lambda subject, news: None
 ) -> State:
     """The state at the first step, or the one that was saved."""
+    reuse_freed_memory()
     training, start = task.config.training, task.start
     torch.manual_seed(training.seed)  # initial weights, and whatever a user's network draws
     measured = None
