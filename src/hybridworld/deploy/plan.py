@@ -62,8 +62,8 @@ class Plan:
 class Planner:
     """Plans for one task; with `seconds` as many candidates per decision as fit into that time, else `rounds` full rounds.
 
-    The hybrid searches for half of the time. The other half is for the map of the cheapest candidates and for the solver's checks
-    of those that it doubts; where the time is too short for either, the surrogate's choice is taken.
+    The hybrid searches for half of the time. The other half is for the map of the cheapest candidates and for the solver's
+    checks of those that it doubts; where the time is too short for either, the surrogate's choice is taken.
     """
 
     environment: Environment

@@ -1,4 +1,7 @@
-"""What lies beyond the edge of a grid: the other side (`circular`), the same value once more (`replicate`), zeros (`constant`)."""
+"""What lies beyond the edge of a grid.
+
+It is the other side (`circular`), the same value once more (`replicate`), or nothing (`constant`).
+"""
 
 from collections.abc import Sequence
 from typing import Any
