@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hybridworld as hw
 from hybridworld.deploy.backends import action_limits, mover
 from hybridworld.deploy.gym import World
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.plan import Planner, act
-from hybridworld.deploy.track import track
+from hybridworld.deploy.track import doubting, evenly, track
 from hybridworld.physics.tabletop import Tabletop
 from hybridworld.trust.calibration import Calibration
 from tests.deploy.cart import Cart
@@ -139,10 +141,17 @@ def test_a_hybrid_without_time_for_its_map_takes_what_the_surrogate_found():
     assert plan.checked == 0 and plan.candidates >= 4 and plan.seconds <= 0.02 + 1e-9
 
 
+@given(links=st.integers(1, 50), data=st.data())
+def test_even_looks_are_as_many_as_asked_for_and_evenly_spread(links, data):
+    looks = data.draw(st.integers(0, links))
+    taken = np.flatnonzero([evenly(looks, links)(link, 0.0) for link in range(links)])
+    assert len(taken) == looks and (looks < 2 or np.ptp(np.diff(taken)) <= 1)
+
+
 def test_who_doubts_always_looks_and_who_never_doubts_never_does():
     sample, model = CART.initial("test", 0), model_of(CART)
     always, never = (
-        track(CART, model, sample, np.random.default_rng(0), limit, links=6, horizon=2) for limit in (-1.0, np.inf)
+        track(CART, model, sample, np.random.default_rng(0), doubting(limit), links=6, horizon=2) for limit in (-1.0, np.inf)
     )
     assert always.looks.all() and not never.looks.any()
     assert always.per_minute == pytest.approx(60 / 0.2) and never.errors[-1] > always.errors[-1]

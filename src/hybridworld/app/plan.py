@@ -14,7 +14,7 @@ from hybridworld.app.progress import stderr
 from hybridworld.bench.intervals import share_interval
 from hybridworld.data.atomic import make_folder
 from hybridworld.deploy.plan import Episode, Planner, act
-from hybridworld.deploy.track import track
+from hybridworld.deploy.track import Look, Tracking, doubting, evenly, track
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 
@@ -87,30 +87,34 @@ def track_worlds(
     environment: Environment, model: str | None, limits: Sequence[float], count: int, links: int, horizon: int, split: str,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Looks per minute and the error of the belief, for each limit of doubt; the same worlds for all of them."""
+    """Looks per minute and the error of the belief, for each limit of doubt and for as many looks at even intervals.
+
+    All of them follow the same worlds.
+    """
     hybrid = load_hybrid(model or environment.spec.name, environment, engine=None)
+    samples = [environment.initial(split, k) for k in range(count)]
+
+    def followed(looks: Sequence[Look]) -> list[Tracking]:
+        return [
+            track(environment, hybrid, samples[k], np.random.default_rng(k), looks[k], links, horizon) for k in range(count)
+        ]
+
     rows = []
     with stderr.status("") as status:
         for limit in limits:
             status.update(f"limit {limit:g}")
-            found = [
-                track(environment, hybrid, environment.initial(split, k), np.random.default_rng(k), limit, links, horizon)
-                for k in range(count)
-            ]
-            errors = np.concatenate([each.errors for each in found])
-            rows.append(
-                {
-                    "limit": limit,
-                    "looks_per_minute": float(np.mean([each.per_minute for each in found])),
-                    "error": float(errors.mean()),
-                    "p95": float(np.percentile(errors, 95)),
-                }
-            )
+            found = followed([doubting(limit)] * count)
+            even = followed([evenly(int(each.looks.sum()), links) for each in found])
+            row: dict[str, float] = {"limit": limit, "looks_per_minute": float(np.mean([each.per_minute for each in found]))}
+            for ending, worlds in (("", found), ("_evenly", even)):
+                errors = np.concatenate([each.errors for each in worlds])
+                row |= {f"error{ending}": float(errors.mean()), f"p95{ending}": float(np.percentile(errors, 95))}
+            rows.append(row)
     if as_json:
         asked = {"system": environment.spec.name, "worlds": count, "links": links, "horizon": horizon}
         print(json_text.dumps({**asked, "rows": rows}))
         return
-    table = Table("limit", "looks per minute", "mean error", "p95", box=None)
+    table = Table("limit", "looks per minute", "mean error", "p95", "looking evenly: mean error", "p95", box=None)
     for row in rows:
-        table.add_row(*(f"{row[name]:.3g}" for name in ("limit", "looks_per_minute", "error", "p95")))
+        table.add_row(*(f"{value:.3g}" for value in row.values()))
     Console(highlight=False).print(table)

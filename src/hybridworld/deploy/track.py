@@ -2,8 +2,11 @@
 
 belief -> forecast, error map -> ...          doubt = sum of the scores since the last look
 doubt above the limit: look, so that the belief is the true state again
+
+The rival looks as often, at even intervals.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,12 +34,26 @@ class Tracking:
         return float(self.looks.sum() * SECONDS / self.seconds)
 
 
+Look = Callable[[int, float], bool]
+"""(number of the link, doubt since the last look) -> whether to look."""
+
+
+def doubting(limit: float) -> Look:
+    """Look whenever the doubt exceeds that limit."""
+    return lambda link, doubt: not doubt <= limit
+
+
+def evenly(looks: int, links: int) -> Look:
+    """Look so many times over so many links, at even intervals, whatever the doubt."""
+    return lambda link, doubt: (link + 1) * looks // links > link * looks // links
+
+
 def track(
     environment: Environment,
     model: HybridModel,
     sample: Sample,
     rng: np.random.Generator,
-    limit: float,
+    look: Look,
     links: int = 32,
     horizon: int = 8,
     hold: int = 4,
@@ -55,6 +72,6 @@ def track(
         found = model.onward(belief, horizon, params, mode=1, error_map=True)
         belief, doubt = np.asarray(found.state, np.float64), doubt + float(found.score)  # type: ignore[arg-type]
         errors[link] = float(model.errors(belief, truth))
-        if not doubt <= limit:
+        if look(link, doubt):
             belief, doubt, looks[link] = truth, 0.0, True
     return Tracking(errors, looks, links * horizon * spec.frame_step)
