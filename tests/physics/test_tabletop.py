@@ -1,6 +1,7 @@
 """The table: MuJoCo behind the contract, and sets of objects in general."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -134,7 +135,8 @@ def test_orientation_survives_the_way_to_mujoco_and_back():
     state[FRONT, 1:], state[SIDEWAYS, 1:] = frames[:, :, 0].T, frames[:, :, 1].T
     state[SPIN, 1:] = rng.normal(size=(3, 3))
     found, (there, _) = state.copy(), env._scene_of(state, 0.5)
-    there.read(there.begin(state, 0.002), found)
+    with there.begun(state) as data:
+        there.read(data, found)
     np.testing.assert_allclose(found, state, atol=1e-12)
     np.testing.assert_allclose(np.linalg.det(rotations(state)), 1)
 
@@ -233,6 +235,24 @@ def test_a_scene_of_ones_own(mine):
     hand = int(np.flatnonzero(state[KIND] == -1)[0])
     later = env.solve(state, 10, np.array([0.5, -0.2, 0.1]))
     np.testing.assert_allclose(later[:2, hand], [-0.04, 0.02], atol=0.002)
+
+
+def test_a_scene_that_changes_on_disk_is_read_anew(mine):
+    mass = Tabletop(scene=str(mine)).initial("test", 0).state[MASSES]
+    mine.write_text(MINE.replace('mass="0.2"', 'mass="0.3"'))
+    assert sorted(mass.round(6)) == [0.1, 0.2, 1.0]
+    assert sorted(Tabletop(scene=str(mine)).initial("test", 0).state[MASSES].round(6)) == [0.1, 0.3, 1.0]
+
+
+def test_threads_with_other_steps_do_not_disturb_each_other():
+    fine, coarse = Tabletop(), Tabletop(substeps=2)
+    sample = fine.initial("test", 0)
+    wanted = {env: env.solve(sample.state, 4, sample.params) for env in (fine, coarse)}
+    with ThreadPoolExecutor(4) as pool:
+        asked = [fine, coarse] * 20
+        found = list(pool.map(lambda env: env.solve(sample.state, 4, sample.params), asked))
+    for env, answer in zip(asked, found, strict=True):
+        np.testing.assert_array_equal(answer, wanted[env])
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ is far from a frame is refused.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ from hybridworld.physics.tabletop_bodies import (
     set_off,
     strewn,
 )
-from hybridworld.physics.tabletop_scene import Scene, columns_in, lacking, scene_from_file, scene_of
+from hybridworld.physics.tabletop_scene import Scene, columns_in, content_of, lacking, scene_from_file, scene_of
 from hybridworld.physics.task import Task
 from hybridworld.physics.threads import over_trajectories
 
@@ -89,7 +88,7 @@ class Tabletop(Environment):
                 raise InvalidInput(f"tabletop: the scene {self.scene} has {count} objects, not {self.grid[0]}.")
             object.__setattr__(self, "grid", (count,))
 
-    @property
+    @cached_property
     def spec(self) -> StateSpec:
         return StateSpec(
             name="tabletop",
@@ -114,7 +113,7 @@ class Tabletop(Environment):
     def identity(self) -> dict[str, Any]:
         """A user's own scene is identified by the content of its file."""
         known = {name: value for name, value in super().identity.items() if name != "scene"}
-        return known | ({"scene": sha256(Path(self.scene).read_bytes()).hexdigest()} if self.scene else {})
+        return known | ({"scene": content_of(self.scene)} if self.scene else {})
 
     def _axes(self) -> tuple[Axis, ...]:
         if not self.scene:
@@ -247,14 +246,14 @@ class Tabletop(Environment):
             friction, *action = params[index]
             scene, columns = self._scene_of(answer[index], float(friction))
             state = answer[index][:, columns]
-            data = scene.begin(state, self.frame_step / self.substeps)
-            for frame in range(1, frames + 1):
-                scene.step(data, action, self.substeps)
-                if saved is not None or frame == frames:
-                    scene.read(data, state)
-                    answer[index][:, columns] = state
-                if saved is not None:
-                    saved[index, :, frame] = answer[index]
+            with scene.begun(state) as data:
+                for frame in range(1, frames + 1):
+                    scene.step(data, action, self.substeps)
+                    if saved is not None or frame == frames:
+                        scene.read(data, state)
+                        answer[index][:, columns] = state
+                    if saved is not None:
+                        saved[index, :, frame] = answer[index]
 
         over_trajectories(work, len(states), 1)
         return answer
@@ -267,21 +266,22 @@ class Tabletop(Environment):
         def work(index: int, threads: int) -> None:
             friction, *action = params[index]
             scene, columns = self._scene_of(states[index], float(friction))
-            data = scene.begin(states[index][:, columns].astype(np.float64), self.frame_step / self.substeps)
-            for _ in range(frames):
-                counts[index, columns] += scene.touched(data, action, self.substeps)
+            with scene.begun(states[index][:, columns].astype(np.float64)) as data:
+                for _ in range(frames):
+                    counts[index, columns] += scene.touched(data, action, self.substeps)
 
         over_trajectories(work, len(states), 1)
         return counts * self.frame_step / self.substeps
 
     def _scene_of(self, state: np.ndarray, friction: float) -> tuple[Scene, np.ndarray]:
         """MuJoCo's model of that state, and the columns of its bodies."""
+        seconds = self.frame_step / self.substeps
         if self.scene:
-            scene = scene_from_file(self.scene, friction)
+            scene = scene_from_file(self.scene, friction, seconds)
             return scene, columns_in(scene, state)
         columns = np.argsort(np.round(state[KIND]) != -1, kind="stable")  # the pusher first
         kinds, constants = np.round(state[KIND, columns]), np.ascontiguousarray(state[EXTENT.start : KIND, columns])
-        return scene_of(kinds.tobytes(), constants.tobytes(), friction), columns
+        return scene_of(kinds.tobytes(), constants.tobytes(), friction, seconds), columns
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,9 @@ def rotations(states: np.ndarray) -> np.ndarray:
     front = front / np.linalg.norm(front, axis=-1, keepdims=True)
     side = side - (front * side).sum(axis=-1, keepdims=True) * front
     side = side / np.linalg.norm(side, axis=-1, keepdims=True)
-    return np.stack([front, side, np.cross(front, side)], axis=-1)
+    (x, y, z), (u, v, w) = np.moveaxis(front, -1, 0), np.moveaxis(side, -1, 0)
+    upright = np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)  # np.cross takes three times as long
+    return np.stack([front, side, upright], axis=-1)
 
 
 def from_quaternions(quats: np.ndarray) -> np.ndarray:

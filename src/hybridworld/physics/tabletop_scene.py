@@ -1,7 +1,11 @@
 """A tabletop in MuJoCo: scenes of bodies, and the way of a state to MuJoCo and back. No other file knows MuJoCo."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from hashlib import sha256
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -46,6 +50,7 @@ class Scene:
     def __init__(self, model: Any) -> None:
         joints = _mujoco().mjtJoint
         self.model, pushers, free = model, list[int](), list[int]()
+        self._spare = list[Any]()  # MuJoCo's data that nobody uses: making them takes as long as several steps
         for body in range(1, model.nbody):
             first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
             kinds = list(model.jnt_type[first : first + count]) if count else []
@@ -83,15 +88,20 @@ class Scene:
         kind = -1.0 if body == self.bodies[0] else 0.0 if round_one else 1.0
         return [*extent, float(model.body_mass[body]), kind]
 
-    def begin(self, state: np.ndarray, seconds: float) -> Any:
-        """MuJoCo's data at that state, for steps of so many seconds."""
-        self.model.opt.timestep = seconds
-        data = _mujoco().MjData(self.model)
+    @contextmanager
+    def begun(self, state: np.ndarray) -> Iterator[Any]:
+        """MuJoCo's data at that state, for the time of a run; several threads may run one scene."""
+        try:
+            data = self._spare.pop()
+            _mujoco().mj_resetData(self.model, data)
+        except IndexError:
+            data = _mujoco().MjData(self.model)
         self.load(data, state)
-        return data
+        yield data
+        self._spare.append(data)
 
     def step(self, data: Any, action: list[float], steps: int) -> None:
-        """So many steps, in which the pusher moves with the action."""
+        """Advance the data by so many steps, in which the pusher moves with the action."""
         self.drive(data, action)
         _mujoco().mj_step(self.model, data, nstep=steps)
 
@@ -147,15 +157,29 @@ class Scene:
 
 
 @lru_cache(256)  # compiling a model takes as long as ten frames, and whoever plans asks about one scene again and again
-def scene_of(kinds: bytes, constants: bytes, friction: float) -> Scene:
-    """The scene of a table with such bodies, the pusher first."""
+def scene_of(kinds: bytes, constants: bytes, friction: float, seconds: float) -> Scene:
+    """The scene of a table with such bodies, the pusher first, for steps of so many seconds."""
     text = _mjcf(np.frombuffer(kinds), np.frombuffer(constants).reshape(4, -1), friction)
-    return Scene(_mujoco().MjModel.from_xml_string(text))
+    model = _mujoco().MjModel.from_xml_string(text)
+    model.opt.timestep = seconds
+    return Scene(model)
+
+
+def content_of(path: str) -> str:
+    """The sha256 of a user's scene: the file may change while a program runs."""
+    try:
+        return sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise InvalidInput(f"The scene {path} cannot be read: {error.strerror}.") from error
+
+
+def scene_from_file(path: str, friction: float | None = None, seconds: float | None = None) -> Scene:
+    """The user's scene as the file is now, with that friction of all contacts, for steps of so many seconds."""
+    return _scene_from_file(path, content_of(path), friction, seconds)
 
 
 @lru_cache(64)
-def scene_from_file(path: str, friction: float | None = None) -> Scene:
-    """The user's scene, with that friction of all contacts."""
+def _scene_from_file(path: str, content: str, friction: float | None, seconds: float | None) -> Scene:
     mujoco = _mujoco()
     try:
         model = mujoco.MjModel.from_xml_path(path)
@@ -165,6 +189,8 @@ def scene_from_file(path: str, friction: float | None = None) -> Scene:
     model.opt.disableflags |= flags.mjDSBL_WARMSTART | flags.mjDSBL_AUTORESET
     if friction is not None:
         model.geom_friction[:, 0] = friction
+    if seconds is not None:
+        model.opt.timestep = seconds
     return Scene(model)
 
 
