@@ -63,7 +63,7 @@ class Planner:
     """Plans for one task; with `seconds` as many candidates per decision as fit into that time, else `rounds` full rounds.
 
     The hybrid searches for half of the time. The other half is for the map of the cheapest candidates and for the solver's
-    checks of those that it doubts; where the time is too short for either, the surrogate's choice is taken.
+    checks of those that it doubts; where it is too short for the map and one check, the surrogate plans alone.
     """
 
     environment: Environment
@@ -92,7 +92,6 @@ class Planner:
         self._search_seconds = self.seconds
         if self.backend == "hybrid":
             self._judge = mover("surrogate", self.environment, self.model)
-            self._search_seconds = None if self.seconds is None else self.seconds / 2
 
     def decide(self, state: np.ndarray, params: np.ndarray) -> Plan:
         """The best sequence that was found from that state (channels, *grid)."""
@@ -135,6 +134,10 @@ class Planner:
             few, many = taken[1:]
             each = max(many - few, 0.01 * many) / (TIMED[1] - TIMED[0])
             self._paces[name] = Pace(max(few - TIMED[0] * each, 0.0), each)
+        assert self.seconds is not None
+        if self.backend == "hybrid":
+            enough = self._paces["judge"].seconds(self.elites) + self._paces["check"].seconds(1) <= self.seconds / 2
+            self._search_seconds = self.seconds / 2 if enough else self.seconds
 
     def _affordable(self, spent: float, rounds: int) -> int:
         """Candidates of the next round, 0 where there shall be none.
