@@ -18,7 +18,7 @@ from hybridworld.deploy.plan import Planner, act
 
 torch.set_num_threads(1)
 seconds, backends, count, name = [*sys.argv[1:], *("0.05", "all", "100", "tabletop")[len(sys.argv) - 1 :]]
-model = None if backends == "solver" else hw.load(name)
+model = None if backends == "solver" else hw.load(name)  # with the engine that is remembered for one thread
 system = model.system if model else hw.system("tabletop")
 
 print("| backend | ms per decision | reached | interval | decisions | candidates | checked |\n" + "| --- " * 7 + "|")

@@ -48,6 +48,17 @@ def test_a_share_q_of_the_validation_scores_is_kept(values, q):
     assert not distinct or kept <= q * (len(values) - 1) + 1 + 1e-9
 
 
+@pytest.mark.parametrize("few", [False, True])
+def test_beginnings_and_later_frames_have_thresholds_of_their_own(few):
+    beginning = np.arange(200) % (20 if few else 2) == 0
+    values = np.where(beginning, 10.0, 1.0) * RNG.lognormal(size=200)
+    known = Calibration.of(Residuals({4.0: values}, {4.0: values}), beginning)
+    assert known.threshold(4, 0.75) == np.quantile(values, 0.75)
+    for begins, rows in ((True, beginning), (False, ~beginning)):
+        alone = values if few and begins else values[rows]  # ten beginnings are too few for a quantile of their own
+        assert known.threshold(4, 0.75, begins) == pytest.approx(np.quantile(alone, 0.75))
+
+
 @given(st.floats(0, 1), st.floats(0.01, 0.99))
 def test_between_horizons_the_threshold_is_interpolated_in_log2_of_the_horizon(share, q):
     low, high = KNOWN.threshold(4, q), KNOWN.threshold(16, q)

@@ -66,24 +66,22 @@ def sections_of(found: Promises, q: float, coverage: float) -> dict[str, Rows]:
     rates = zip(STATES, found.alarms.mean(axis=0), strict=True)
     return {
         **section("Deferral", deferred, found.deferral, 1 - q, found),
-        **section("Coverage", covered, found.coverage, coverage, found, apart=True),
+        **section("Coverage", covered, found.coverage, coverage, found),
         alarms: [["states", "alarms"], *([name, f"{rate:.4f}"] for name, rate in rates)],
     }
 
 
-def section(name: str, what: str, values: np.ndarray, promised: float, found: Promises, apart: bool = False) -> dict[str, Rows]:
+def section(name: str, what: str, values: np.ndarray, promised: float, found: Promises) -> dict[str, Rows]:
     """The table of one promise, (draws, kinds of states, horizons), with the band in which it would lie.
 
-    `apart`: each kind of states is promised this share, from half of the trajectories; otherwise, both together.
+    Each kind of states is promised this share, from half of the trajectories.
     """
-    count = found.trajectories // 2 if apart else found.trajectories
+    count = found.trajectories // 2
     low, high = band(promised, count, count)
-    judged = values if apart else values.mean(axis=1)
-    inside = np.mean((judged >= low) & (judged <= high))
+    inside = np.mean((values >= low) & (values <= high))
     text = (
-        f"Share of the answers that {what}; promised are {promised:.0%}{' of either kind of states' if apart else ''}. With "
-        f"{count:,} trajectories {low:.1%} to {high:.1%} are to be expected in 95 % of cells (draws x horizons, both kinds of "
-        f"states {'apart' if apart else 'together'}): {inside:.0%} lie there."
+        f"Share of the answers that {what}; promised are {promised:.0%} of either kind of states. With {count:,} trajectories "
+        f"{low:.1%} to {high:.1%} are to be expected in 95 % of cells (draws x horizons x kinds): {inside:.0%} lie there."
     )
     rows = [
         [f"{states}, {end}", *(f"{100 * value:.1f} %" for value in pick(values[:, kind], axis=0))]

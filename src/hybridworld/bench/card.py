@@ -98,7 +98,8 @@ def _cell(bundle: Bundle, calibration: Calibration | None, split: str, horizon: 
     found = auroc(judged.cells[:, 1], judged.cells[:, 2])
     unit = surrogate.std.cpu().numpy().reshape(-1, *[1] * len(surrogate.spec.grid))
     change = ((batch.futures - batch.states) / unit).reshape(len(batch.states), -1).astype(float)
-    deferred = None if calibration is None else float(flagged(judged.scores, calibration.threshold(horizon, Q)).mean())
+    threshold = None if calibration is None else calibration.threshold(horizon, Q, beginning=False)
+    deferred = None if threshold is None else float(flagged(judged.scores, threshold).mean())
     return Cell(
         split,
         horizon,

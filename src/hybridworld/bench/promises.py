@@ -78,7 +78,10 @@ def keep_promises(
         for first_frame in (True, False):
             rows = [judged.at(h) for h in tested]
             rows = [row.of((np.arange(len(row.scores)) % 2 == 0) == first_frame) for row in rows]
-            deferred = [flagged(row.scores, calibration.threshold(h, q)).mean() for h, row in zip(tested, rows, strict=True)]
+            deferred = [
+                flagged(row.scores, calibration.threshold(h, q, first_frame)).mean()
+                for h, row in zip(tested, rows, strict=True)
+            ]
             covered = [
                 (row.errors <= bound(row.scores, h, coverage, first_frame)).mean() for h, row in zip(tested, rows, strict=True)
             ]

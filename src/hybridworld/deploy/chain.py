@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hybridworld.deploy.deferral import Rule
+from hybridworld.deploy.deferral import Deferral, Rule
 from hybridworld.deploy.forecast import Forecast, joined, timed
 from hybridworld.errors import InvalidInput, SolverFailure
 from hybridworld.physics.arguments import checked_states
@@ -60,7 +60,7 @@ def chained(model: "HybridModel", start: Start, horizon: float, way: Way) -> For
         with naming(link, "the forecast"):
             now = start if link == 1 else start._replace(states=checked_states(model.spec, parts[-1].state)[0])
             if way.solve is not None:
-                parts.append(gated(model, now, span, way.rule, way.solve))
+                parts.append(gated(model, now, span, way.rule(span, link == 1), way.solve))
             else:
                 parts.append((mapped if way.mapped else surrogate_alone)(model, now, span))
     return replace(joined(parts, horizon), notes=tuple(notes(model, horizon, spans, 1 if way.solve is None else 2)))
@@ -83,12 +83,11 @@ def mapped(model: "HybridModel", start: Start, horizon: float) -> Forecast:
     return Forecast(predicted, np.zeros(len(start.states), bool), error_map, score, None, seconds, horizon)
 
 
-def gated(model: "HybridModel", start: Start, horizon: float, rule: Rule, solve: Solve) -> Forecast:
-    """The forecast of surrogate and solver: the rule says who answers what."""
-    judge = rule(horizon)  # before any work: it may refuse
+def gated(model: "HybridModel", start: Start, horizon: float, deferral: Deferral, solve: Solve) -> Forecast:
+    """The forecast of surrogate and solver: the deferral says who answers what."""
     forecast = mapped(model, start, horizon)
     assert forecast.score is not None
-    deferred, threshold = judge(forecast.score)
+    deferred, threshold = deferral(forecast.score)
     answer, asked = forecast.state.astype(np.float64), start.of(deferred)
     with timed(forecast.seconds, "solver"):
         if deferred.any():

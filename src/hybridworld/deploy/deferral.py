@@ -23,8 +23,8 @@ Threshold = float | Callable[[float], float]
 Deferral = Callable[[np.ndarray], tuple[np.ndarray, float | None]]
 """Scores -> which answers are deferred, and the threshold if that decided."""
 
-Rule = Callable[[float], Deferral]
-"""Horizon -> what is deferred there."""
+Rule = Callable[[float, bool], Deferral]
+"""Horizon, and whether it is the first link of a chain -> what is deferred there."""
 
 
 def rule_for(
@@ -37,14 +37,18 @@ def rule_for(
     beginning: bool | None,
 ) -> Rule:
     """The rule that these arguments of `HybridModel.predict` stand for; those that exclude each other are refused."""
+
+    def begins(first: bool) -> bool | None:
+        return beginning if first or beginning is None else False  # later links go on from later frames
+
     keep = KEEP if q is None else q
     check_keep_fraction(keep)
     if threshold is not None and not callable(threshold):
         number("The threshold", threshold)
     if tolerance is None:
 
-        def by_score(horizon: float) -> Deferral:
-            limit = model.threshold(horizon, keep) if threshold is None else threshold
+        def by_score(horizon: float, first: bool) -> Deferral:
+            limit = model.threshold(horizon, keep, begins(first)) if threshold is None else threshold
             limit = limit(horizon) if callable(limit) else limit
             return lambda score: (flagged(score, limit), limit)
 
@@ -56,4 +60,4 @@ def rule_for(
     check_tolerance(tolerance)
     bound, share = model.known_bound(), COVERAGE if coverage is None else coverage
     bound.check(share)
-    return lambda horizon: lambda score: (flagged(bound(score, horizon, share, beginning), tolerance), None)
+    return lambda horizon, first: lambda score: (flagged(bound(score, horizon, share, begins(first)), tolerance), None)

@@ -146,7 +146,7 @@ class HybridModel:
         With a `tolerance` instead (in deviations, mean over cells) it answers what is not bounded by it: of all answers at most
         a share 1 - coverage (0.1 unless said) then exceeds it, on data like the validation data. `error_map` asks for the map
         in mode 1 as well. `beginning` says whether the states are beginnings of trajectories, as the system draws them, or
-        later frames; error bounds are tighter where this is known.
+        later frames: where this is known, thresholds and error bounds are those of such states.
 
         A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """
@@ -253,14 +253,14 @@ class HybridModel:
 
     # What it promises.
 
-    def threshold(self, horizon: float, q: float) -> float:
-        """τ(horizon, q) from the validation scores in the model's file."""
+    def threshold(self, horizon: float, q: float, beginning: bool | None = None) -> float:
+        """τ(horizon, q) from the validation scores in the model's file, for beginnings or later frames if that is known."""
         if self.calibration is None:
             raise InvalidInput(
                 f"The model of {self.spec.name} has no validation scores, so q has no threshold: "
                 "run `hybridworld calibrate`, or give a threshold."
             )
-        return self.calibration.threshold(horizon, q)
+        return self.calibration.threshold(horizon, q, beginning)
 
     def known_bound(self) -> ErrorBound:
         """What bounds errors by scores; raises where the model has no validation scores."""

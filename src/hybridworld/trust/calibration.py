@@ -1,8 +1,9 @@
 """From a keep fraction to a threshold:   τ(h, q) = q-quantile of the scores at horizon h on validation data
 
-The scores travel with the model, so any q has its threshold at once, and no threshold ever sees test data. Calibrated horizons
-lie about a fifth apart; between two of them τ is interpolated in log2 h. Beyond the longest one answers are chains of shorter
-forecasts (`deploy.chain`), each with the threshold of its own horizon.
+The scores travel with the model, so any q has its threshold at once, and no threshold ever sees test data. Whoever knows
+whether a state begins its trajectory gets the quantile of such states alone, since a fresh blast is not like a developed flow.
+Calibrated horizons lie about a fifth apart; between two of them τ is interpolated in log2 h. Beyond the longest one answers are
+chains of shorter forecasts (`deploy.chain`), each with the threshold of its own horizon.
 """
 
 import warnings
@@ -17,7 +18,7 @@ import numpy as np
 
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.arguments import as_number, shown
-from hybridworld.trust.bounds import Residuals
+from hybridworld.trust.bounds import APART, Residuals
 from hybridworld.trust.drift import drift_p_value
 
 
@@ -59,8 +60,11 @@ class Calibration:
         apart = ({h: np.sort(values[rows]) for h, values in residuals.scores.items()} for rows in (beginning, ~beginning))
         return cls(found.scores, tuple(apart))
 
-    def threshold(self, horizon: float, q: float) -> float:
-        """A score above this is deferred; q = 1 keeps everything, q = 0 nothing."""
+    def threshold(self, horizon: float, q: float, beginning: bool | None = None) -> float:
+        """A score above this is deferred; q = 1 keeps everything, q = 0 nothing.
+
+        `beginning` says whether the states begin their trajectories; None: not known, so that all scores count.
+        """
         check_keep_fraction(q)
         if not 0 < (as_number(horizon) or 0) < np.inf:
             raise InvalidInput(f"The horizon is {shown(horizon)} frames: it must be a positive number.")
@@ -77,7 +81,15 @@ class Calibration:
         known = sorted(self.scores)
         above = min(bisect_left(known, horizon), len(known) - 1)
         nearest = known[max(above - 1, 0) : above + 1]
-        return float(np.interp(np.log2(horizon), np.log2(nearest), [_quantile(self.scores[h], q) for h in nearest]))
+        scores = self._scores_of(beginning)
+        return float(np.interp(np.log2(horizon), np.log2(nearest), [_quantile(scores[h], q) for h in nearest]))
+
+    def _scores_of(self, beginning: bool | None) -> Mapping[float, np.ndarray]:
+        """The scores of beginnings (True) or of later frames (False), if these are known apart and enough; else all."""
+        if beginning is None or not self.groups:
+            return self.scores
+        group = self.groups[0 if beginning else 1]
+        return group if min(map(len, group.values())) >= APART else self.scores
 
     def ranks(self, horizon: float, scores: np.ndarray) -> np.ndarray:
         """The share of the validation scores of each group below each score, (scores, groups); interpolated as τ is."""

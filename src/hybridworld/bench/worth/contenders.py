@@ -217,7 +217,7 @@ def gated_answer(hybrid: "HybridModel", q: float) -> Answer:
 
     def answer(states: np.ndarray, horizon: int, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if horizon not in thresholds:
-            thresholds[horizon] = hybrid.threshold(horizon, q)
+            thresholds[horizon] = hybrid.threshold(horizon, q, beginning=False)
         forecast = hybrid.predict(states, horizon, params, mode=2, threshold=thresholds[horizon])
         return forecast.state, forecast.used_solver
 
