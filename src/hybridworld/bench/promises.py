@@ -80,7 +80,8 @@ def keep_promises(
             rows = [row.of((np.arange(len(row.scores)) % 2 == 0) == first_frame) for row in rows]
             deferred = [flagged(row.scores, calibration.threshold(h, q)).mean() for h, row in zip(tested, rows, strict=True)]
             covered = [
-                (row.errors <= bound(row.scores, h, coverage, first_frame)).mean() for h, row in zip(tested, rows, strict=True)
+                (row.errors <= bound.of_answers(row.scores, h, coverage, first_frame)).mean()
+                for h, row in zip(tested, rows, strict=True)
             ]
             scores = {h: row.scores for h, row in zip(tested, rows, strict=True)}
             parts.append((deferred, covered, alarm_rate(calibration, scores, WINDOWS, draw)))
