@@ -7,8 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from textwrap import shorten
 
-PACKAGE = str(Path(__file__).parent)
-LIBRARIES = (PACKAGE, *sysconfig.get_paths().values(), "<")
+LIBRARIES = (str(Path(__file__).parent), sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), "<")
+INSTALLED = {"site-packages", "dist-packages"}
+"""How the files of code begin that is not the user's own, and the folders in which the rest of it is."""
 
 
 class HybridWorldError(Exception):
@@ -34,10 +35,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """What was raised, and the line of the user's own code that raised it: frames of libraries are passed over."""
+    """What was raised, and the line of the user's own code that raised it, if any: frames of libraries are passed over."""
     frames = traceback.extract_tb(error.__traceback__)
-    outside = [frame for frame in frames if not frame.filename.startswith((PACKAGE, "<"))]
-    own = [frame for frame in outside if not frame.filename.startswith(LIBRARIES)] or outside
+    own = [each for each in frames if not (each.filename.startswith(LIBRARIES) or INSTALLED & {*Path(each.filename).parts})]
     where = f" ({own[-1].filename}, line {own[-1].lineno}: {own[-1].line})" if own else ""
     said = shorten(str(error).rstrip("."), 300)
     return f"{type(error).__name__}{': ' if said else ''}{said}{where}"

@@ -45,6 +45,7 @@ FILES = {
     "exits": "import sys\nsys.exit()\n",
     "abstract": "import hybridworld as hw\nclass Mine(hw.Environment): pass\n",
     "empty": "x = 1\n",
+    "half": "def f(states, horizon):\n    return states * 0.5**horizon\n",
     "network": "from torch import nn\nclass Net(nn.Module):\n    def __init__(self, *a, **k): raise OSError('no weights')\n",
 }
 
@@ -56,6 +57,7 @@ def build(place: Path) -> None:
     for name, text in FILES.items():
         (place / f"{name}.py").write_text(text)
     (place / "taken").write_text("a file")
+    (place / "binary").write_bytes(bytes(range(256)))
     generate(Plan(Ball3D(), {"train": 8, "val": 4, "test": 4}), place / "balls", workers=1)
     shutil.copytree(place / "balls", place / "flipped")
     for split in ("train", "test"):

@@ -13,6 +13,7 @@ from hybridworld.bench.card import JUDGING, Cell, card_at, core_hours, default_c
 from hybridworld.data.evidence import fresh_pairs
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
+from hybridworld.deploy import load
 from hybridworld.deploy.load import shipped
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.registry import find_system
@@ -97,6 +98,27 @@ def test_the_card_of_a_users_guided_model(mine, tmp_path):
     other.with_suffix(".json").write_text(json.dumps(card))
     with pytest.raises(InvalidInput, match="is the card of another file"):
         command("models", other)
+
+
+def test_what_ships_gets_a_card_in_the_package_only_for_a_release(tmp_path, monkeypatch):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "ball3d.safetensors").write_bytes(shipped()["ball3d"].read_bytes())
+    monkeypatch.setattr(load, "MODELS", package)
+    made = ("card", "ball3d", "--count", 2, "--out", tmp_path / "pages")
+    assert command(*made).splitlines() == [str(tmp_path / "pages" / f"ball3d.{end}") for end in ("json", "md")]
+    assert not (package / "ball3d.json").exists()
+    assert command(*made, "--release").splitlines()[0] == str(package / "ball3d.json")
+    assert card_at(package / "ball3d.safetensors")["name"] == "ball3d"
+
+
+def test_nothing_is_written_where_the_page_has_no_place(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    copy = tmp_path / "copy.safetensors"
+    copy.write_bytes(shipped()["ball3d"].read_bytes())
+    with pytest.raises(InvalidInput, match="taken cannot be made"):
+        command("card", copy, "--count", 2, "--out", tmp_path / "taken")
+    assert not copy.with_suffix(".json").exists()
 
 
 def test_a_model_without_a_solver_or_a_card_is_told_so(mine, tmp_path):

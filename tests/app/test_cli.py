@@ -1,8 +1,10 @@
 """The command as a user runs it."""
 
 import json
+import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import h5py
@@ -34,6 +36,25 @@ def test_help_and_systems_load_nothing_heavy():
     assert result.stdout.splitlines()[-1] == "[]"
     for name in BUILT_IN:
         assert name in result.stdout
+
+
+def test_an_interruption_while_modules_are_imported_ends_with_130(tmp_path):
+    """An import that is interrupted stands for SIGINT in the first second."""
+    stopped = tmp_path / "sitecustomize.py"
+    stopped.write_text(
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'hybridworld.app.cli':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    for code in (["-m", "hybridworld"], ["-c", "from hybridworld.__main__ import main; main()"]):  # the second: the script
+        result = subprocess.run([sys.executable, *code], capture_output=True, text=True, env=environment, check=False)
+        assert (result.returncode, result.stderr) == (130, "Interrupted.\n")
+    scripts = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"hybridworld": "hybridworld.__main__:main"}
 
 
 def test_systems_as_json():

@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 import hybridworld as hw
+from hybridworld.app.cli import app
 from hybridworld.bench import trust as bench_trust
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
+from hybridworld.deploy.load import WeakModel
 from hybridworld.trust import fitted
 from tests.app.commands import command, predict
 from tests.deploy import foreign
@@ -30,6 +33,15 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "data"
     generate(Plan(flows.Oscillator(), {"train": 40, "val": 40, "test": 40}), folder, workers=1)
     return folder
+
+
+def test_it_is_told_what_begins_and_what_the_model_is_worth(tmp_path):
+    out = ("--out", tmp_path / "weak.safetensors")
+    with pytest.warns(WeakModel, match="calibrated by 12 trajectories, which promise little"):
+        result = CliRunner().invoke(app, ["calibrate", "--model", CODE, "--system", SYSTEM, "--count", "12", *map(str, out)])
+    assert result.exit_code == 0 and "calibrating" in result.stderr
+    with pytest.warns(WeakModel, match="calibrated by 10 trajectories, which promise little"):
+        command("calibrate", out[1], *OWN, "--count", 10)
 
 
 def test_predict_takes_it(own, tmp_path):

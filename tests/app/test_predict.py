@@ -1,6 +1,7 @@
 """`hybridworld calibrate` and `hybridworld predict` as a user runs them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -103,6 +104,26 @@ def test_a_forecast_is_the_input_of_the_next(tmp_path):
     assert all("score" not in row and not row["used_solver"] for row in first["trajectories"])
     second = predict("ball3d", "--input", first["files"]["data"], "--frame", 1, "--horizon", 2, "--out", tmp_path / "next")
     assert [row["name"] for row in second["trajectories"]] == [f"ball3d-h8-mode1 {row}" for row in range(3)]
+
+
+def test_a_forecast_is_not_written_over_its_own_input(tmp_path):
+    asked = ("--horizon", 8, "--mode", 1, "--out", tmp_path)
+    file = Path(predict("ball3d", "--count", 2, *asked)["files"]["data"])
+    before = file.read_bytes()
+    with pytest.raises(hw.InvalidInput, match="would be written over its input"):
+        predict("ball3d", "--input", file, *asked)
+    assert file.read_bytes() == before and not list(tmp_path.glob(".*"))
+
+
+def test_what_is_told_fits_how_many_there_are(tmp_path):
+    asked = ("predict", "ball3d", "--count", 2, "--out", tmp_path)
+    none = command(*asked, "--horizon", 1, "--q", 0.9999)
+    assert "1 frame ahead" in none and "0 of 2 went to the solver: no score exceeds" in none
+    assert "0 of 2 went to the solver: all bounds promise 50" in command(*asked, "--horizon", 8, "--tolerance", 50)
+    assert "2 of 2 went to the solver: their scores exceed" in command(*asked, "--horizon", 8, "--q", 0.0001)
+    short = hw.simulate("ball3d", frames=1)
+    assert "1 frame, states" in repr(short)
+    assert "1 frame ahead" in repr(hw.load("ball3d").predict(short.states[0], 1, short.params, mode=1))
 
 
 def test_states_of_ones_own(tmp_path):

@@ -52,4 +52,4 @@ def wrong(states, horizon, params):
 def judged(scores, errors, horizon=4):
     """Answers with these scores and errors."""
     scores, errors = np.asarray(scores, float), np.asarray(errors, float)
-    return Judged(np.full(len(scores), horizon), scores, errors, errors**2, np.empty((0, 3)))
+    return Judged(np.full(len(scores), horizon), scores, errors, errors**2, np.ones(len(scores)), np.empty((0, 3)))

@@ -122,8 +122,8 @@ def test_long_horizons_do_not_outweigh_short_ones():
     worse, same = judged(np.ones(50), np.full(50, 0.02), 1), long
 
     def together(a, b):
-        parts = (np.concatenate([getattr(a, name), getattr(b, name)]) for name in ("horizons", "scores", "errors", "mse"))
-        return Judged(*parts, a.cells)
+        names = ("horizons", "scores", "errors", "mse", "no_change")
+        return Judged(*(np.concatenate([getattr(a, name), getattr(b, name)]) for name in names), a.cells)
 
     both = Compared(together(short, long), together(worse, same), np.tile(np.arange(50), 2))
     assert both.ratio().value == pytest.approx(1.5)

@@ -31,7 +31,7 @@ def judged(count, wrong=1.0):
     """Errors that scores tell up to a factor."""
     scores = RNG.lognormal(size=count)
     errors = wrong * scores * RNG.lognormal(0, 0.3, count)
-    return Judged(np.ones(count), scores, errors, errors**2, np.empty((0, 3)))
+    return Judged(np.ones(count), scores, errors, errors**2, np.ones(count), np.empty((0, 3)))
 
 
 def cells(count=1200):
@@ -68,7 +68,8 @@ def test_a_score_that_knows_nothing_but_the_kind_is_at_chance_within_kinds():
     kinds = np.repeat(["calm", "wild"], 1000)
     errors = np.where(kinds == "wild", 10, 1) * RNG.lognormal(size=2000)
     noise = RNG.random(2000)
-    tells_kind = Judged(np.ones(2000), (kinds == "wild") + 0.1 * noise, errors, errors**2, np.empty((0, 3)))
+    scores, ones = (kinds == "wild") + 0.1 * noise, np.ones(2000)
+    tells_kind = Judged(ones, scores, errors, errors**2, ones, np.empty((0, 3)))
     cell = Cell({"kind": tells_kind}, np.arange(2000), kinds)
     assert cell.aurocs()["kind"].low > 0.7
     within = cell.aurocs(within_kinds=True)["kind"]

@@ -39,6 +39,11 @@ def quarter(states, horizon):
     return torch.as_tensor(undamped(np.asarray(states), horizon)) if horizon > 1 else undamped(states, horizon)
 
 
+def resting(states, horizon):
+    """Hardly anything changes, whatever the horizon."""
+    return states * 0.99
+
+
 class Leap(nn.Module):
     """The same with a weight."""
 

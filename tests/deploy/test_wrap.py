@@ -1,5 +1,7 @@
 """Anybody's model with error map, thresholds, bounds, gate and rollouts."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from torch import nn
 import hybridworld as hw
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
+from hybridworld.deploy.load import WeakModel
 from hybridworld.surrogate.horizons import halves
 from hybridworld.surrogate.wrapped import makes_a_model, name_of, takes_params
 from hybridworld.trust.registry import find_signal
@@ -145,6 +148,40 @@ def test_gate_and_rollout_take_it(model):
 
 def test_horizons_beyond_the_longest_are_chains(model):
     assert [link.horizon for link in model.predict(STATES, 20, PARAMS).links] == [7, 7, 6]
+
+
+# What it is worth.
+
+
+def test_a_model_that_hardly_beats_no_change_is_told_so(tmp_path):
+    with pytest.warns(WeakModel, match="hardly beats no change") as told:
+        found = hw.wrap(f"{FILE}:resting", ENV, count=60)
+    assert told[0].filename == __file__
+    states, params = ENV.initials("val", range(400))
+    truth, known = ENV.solve(states, 8, params), found.bundle.validation["horizons"]["8"]
+    expected = ((0.99 * states - truth) ** 2).mean() / ((states - truth) ** 2).mean()
+    assert known["mse"] / known["no_change"]["mse"] == pytest.approx(expected, abs=0.01)
+    found.save(tmp_path / "resting.safetensors")
+    with pytest.warns(WeakModel, match="hardly beats no change"):
+        hw.load(tmp_path / "resting.safetensors", ENV, f"{FILE}:resting")
+
+
+def test_few_trajectories_are_told_so_and_a_good_model_is_not():
+    with pytest.warns(WeakModel, match="calibrated by 8 trajectories, which promise little"):
+        hw.wrap(foreign.leap, ENV, count=8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hw.wrap(foreign.leap, ENV, count=60)
+
+
+def test_an_error_that_no_line_of_the_users_raised_names_none():
+    class Narrow(nn.Module):
+        def forward(self, states):
+            return states
+
+    with pytest.raises(hw.CodeFailure, match="takes 2 positional arguments") as caught:
+        hw.wrap(Narrow(), ENV, params=False)
+    assert ", line " not in str(caught.value)
 
 
 # What it answers.

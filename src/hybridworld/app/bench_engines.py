@@ -8,8 +8,10 @@ from hybridworld.app.progress import stderr
 from hybridworld.app.tables import publish
 from hybridworld.bench.engines import SIZES, EngineTiming, time_engines
 from hybridworld.deploy.engines import EXACT, SHARE, in_words, version_of
+from hybridworld.physics.arguments import checked_horizon
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.engines.registry import ENGINES, installed
+from hybridworld.surrogate.horizons import listed
 
 HEADERS = (
     "engine", *(f"ms, {count}" for count in SIZES), *(f"with map, {count}" for count in SIZES),
@@ -22,6 +24,8 @@ def report_engines(
     backbone: str | None, as_json: bool, out: Path | None,
 ) -> None:  # fmt: skip
     """Measure, remember and publish."""
+    if horizon is not None:
+        checked_horizon(horizon, 0)
     model = load_hybrid(name, environment, backbone, signal=signal)
     horizon = model.longest if horizon is None else horizon
     with stderr.status("trying engines, each in a process of its own"):
@@ -37,7 +41,7 @@ def report_engines(
         },
         [HEADERS, *(cells_of(timing) for timing in timings)],
         f"{name}: engines",
-        f"Milliseconds per state for a forecast of {horizon:g} frames, guide included, one state at a time and in batches of "
+        f"Milliseconds per state for a forecast of {listed([horizon])}, guide included, one state at a time and in batches of "
         f"{max(SIZES)}; mode 1, and with the error map by {model.signal.name}. Engines take turns; the least of {rounds} "
         "rounds. Cores: mode 1, time of the cores together, to which no other program adds. States and scores: largest "
         f"difference from eager torch, in deviations; allowed are {EXACT:g} in float32 and {SHARE:g} times the validation rmse "

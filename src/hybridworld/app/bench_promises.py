@@ -13,6 +13,8 @@ from hybridworld.deploy.load import solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.horizons import calibrated_horizons
+from hybridworld.trust.bounds import check_coverage
+from hybridworld.trust.calibration import check_keep_fraction
 
 STATES = ("beginnings of trajectories", "random frames")
 
@@ -22,6 +24,8 @@ def report_promises(
     as_json: bool, out: Path | None, backbone: str | None = None,
 ) -> None:  # fmt: skip
     """Measure how well the promises of a model hold, and publish the tables."""
+    check_keep_fraction(q)
+    check_coverage(coverage)
     bundle = load_model(model, backbone, environment)
     spec, training = bundle.surrogate.spec, bundle.config.training
     solver = solver_of(bundle, environment)

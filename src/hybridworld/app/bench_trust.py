@@ -17,7 +17,9 @@ from hybridworld.deploy.load import assemble, calibration_of, chosen_signal, sol
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.engines.registry import EAGER
 from hybridworld.surrogate.horizons import composed
+from hybridworld.trust.bounds import check_coverage
 from hybridworld.trust.calibrate import calibration_arrays
+from hybridworld.trust.calibration import check_keep_fraction
 
 ROWS: dict[str, tuple[str, ...]] = {
     "RMSE of mode 1": ("rmse",),
@@ -44,6 +46,8 @@ def report_trust(
 
     `members` are further networks for the ensemble.
     """
+    check_keep_fraction(q)
+    check_coverage(coverage)
     bundles, dataset = [load_model(each, backbone, environment) for each in (model, *members)], Dataset(data)
     for each, bundle in zip((model, *members), bundles, strict=True):
         check_fits(each, bundle.surrogate.spec, data, dataset.spec)

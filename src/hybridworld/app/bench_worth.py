@@ -15,6 +15,7 @@ from hybridworld.data.atomic import make_folder
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.engines.registry import EAGER
+from hybridworld.surrogate.horizons import listed
 
 HEADERS = ("method", "ms", "batched", "error", "95 %", "p95", "to finer", "gain", "at equal error", "batched", "deferred")
 
@@ -59,7 +60,7 @@ def sections_of(content: dict[str, Any], by_horizon: Mapping[int, Sequence[Row]]
     sections: dict[str, Rows] = {}
     for horizon, found in by_horizon.items():
         said = "\n".join(f"- {each}" for each in verdicts(found))
-        sections[f"Horizon: {horizon} frames\n{said}"] = [HEADERS, *(cells_of(row, rows) for row in found)]
+        sections[f"Horizon: {listed([horizon])}\n{said}"] = [HEADERS, *(cells_of(row, rows) for row in found)]
         kinds = sorted({kind for row in found for kind in row.by_kind})
         if len(kinds) > 1:
             sections[f"Error by kind of initial state, h = {horizon}"] = [

@@ -17,6 +17,7 @@ from hybridworld.data.atomic import make_folder
 from hybridworld.data.provenance import provenance
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
+from hybridworld.surrogate.horizons import listed
 from hybridworld.surrogate.train import MODEL
 from hybridworld.training.recipe import Request
 
@@ -81,7 +82,7 @@ def on_grid(environment: Environment, size: int) -> Environment:
 def sections_of(gains: Sequence[Gain]) -> dict[str, Rows]:
     """Heading -> table, one per horizon."""
     return {
-        f"Horizon: {horizon} frames": [HEADERS, *(cells_of(each) for each in gains if each.horizon == horizon)]
+        f"Horizon: {listed([horizon])}": [HEADERS, *(cells_of(each) for each in gains if each.horizon == horizon)]
         for horizon in sorted({each.horizon for each in gains})
     }
 

@@ -10,13 +10,14 @@ from rich.table import Table
 
 from hybridworld.app.loading import load_model
 from hybridworld.app.progress import announce, progress_bar
-from hybridworld.data.atomic import make_folder
+from hybridworld.data.atomic import make_place
 from hybridworld.deploy.calibrate import calibrate_model
-from hybridworld.deploy.load import MODELS, find_model
+from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.load import find_model, ready, ships
 from hybridworld.deploy.wrap import wrap
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
-from hybridworld.surrogate.bundle import Bundle, save_bundle
+from hybridworld.surrogate.bundle import save_bundle
 from hybridworld.trust.bounds import Residuals
 from hybridworld.trust.calibrate import calibrated_signals, calibration_arrays
 from hybridworld.trust.calibration import Calibration
@@ -28,7 +29,7 @@ SHOWN = (0.5, 0.75, 0.9)  # keep fractions
 def calibrate_to_file(
     model: str | Path, backbone: str | None, data: Path | None, environment: Environment | None, count: int | None = None,
     out: Path | None = None, signal: str | None = None, device: str | None = None,
-) -> tuple[Path, Bundle]:  # fmt: skip
+) -> tuple[Path, HybridModel]:  # fmt: skip
     """The calibrated model and its file, which is the model's own unless `out` names another.
 
     What ships with the package is never changed.
@@ -39,31 +40,31 @@ def calibrate_to_file(
     with calibrating() as tell:
         bundle = calibrate_model(bundle, data, environment, signal, count, tell=tell, name=str(model))
     save_bundle(path, bundle)
-    return path, bundle
+    return path, ready(bundle, environment, signal=signal, device=device, name=str(path))
 
 
 def checked_target(path: Path) -> Path:
     """The file to write: none that ships with the package, in a folder that is there or can be made."""
-    if path.resolve().is_relative_to(MODELS):
+    if ships(path):
         raise InvalidInput(f"{path.stem} ships with the package and is not overwritten: name a file with --out.")
-    make_folder(path.parent)
-    return path
+    return make_place(path)
 
 
 def calibrate_own(
     code: str, environment: Environment | None, horizons: str | None, data: Path | None, count: int | None,
-    out: Path | None, signal: str | None,
-) -> tuple[Path, Bundle]:  # fmt: skip
+    out: Path | None, signal: str | None, device: str | None,
+) -> tuple[Path, HybridModel]:  # fmt: skip
     """The calibrated model that code of the user's own (`file.py:name`) makes, and its file.
 
     The file is called like that of the code unless `out` names another.
     """
     path = checked_target(out or Path(f"{Path(code.partition(':')[0]).stem}.safetensors"))
+    answered = horizons_in(horizons)
+    announce("calibrating")
     with calibrating() as tell:
-        model = wrap(code, environment, horizons_in(horizons), data, signal or StepDoubling.name, count, tell=tell)
+        model = wrap(code, environment, answered, data, signal or StepDoubling.name, count, tell=tell, device=device)
     model.save(path)
-    assert model.bundle is not None
-    return path, model.bundle
+    return path, model
 
 
 def horizons_in(text: str | None) -> list[int] | None:
@@ -85,9 +86,10 @@ def calibrating() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def show_calibration(path: Path, bundle: Bundle) -> None:
+def show_calibration(path: Path, model: HybridModel) -> None:
     """Print thresholds and errors per horizon, for each signal that the model is calibrated for."""
-    console, arrays = Console(highlight=False), bundle.arrays
+    assert model.bundle is not None
+    console, arrays = Console(highlight=False), model.bundle.arrays
     for signal in calibrated_signals(arrays):
         residuals = Residuals.from_arrays(calibration_arrays(arrays, signal), "trajectory")
         assert residuals is not None

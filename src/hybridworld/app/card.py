@@ -9,9 +9,9 @@ from hybridworld.app.loading import load_model
 from hybridworld.app.progress import announce, stages
 from hybridworld.app.tables import Rows, in_markdown
 from hybridworld.bench.card import Q, card_of, default_count, measure_cells
-from hybridworld.data.atomic import make_folder, write_atomically
+from hybridworld.data.atomic import make_place, write_atomically
 from hybridworld.data.room import size_in_words
-from hybridworld.deploy.load import find_model, solver_of
+from hybridworld.deploy.load import find_model, ships, solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 
@@ -20,27 +20,40 @@ ANONYMOUS = "model"
 
 
 def make_card(
-    model: str, backbone: str | None, environment: Environment | None, count: int | None, notes: Path | None, out: Path
-) -> None:
-    """Measure a model; write its card as data beside it, and as a page into `out`."""
-    path = find_model(model)
+    model: str, backbone: str | None, environment: Environment | None, count: int | None, notes: Path | None, out: Path,
+    release: bool = False,
+) -> None:  # fmt: skip
+    """Measure a model; write its card as a page into `out`, and as data beside the model.
+
+    The data of a model that ships with the package go into `out` as well, unless it is made for a `release`.
+    """
+    path, told = find_model(model), notes_in(notes) if notes else []
     bundle = load_model(path, backbone, environment)
     solver = solver_of(bundle, environment)
     spec = bundle.surrogate.spec
     if solver is None:
         raise InvalidInput(f"There is no solver for {spec.name}: name its system with --system.")
     name = spec.name if path.stem == ANONYMOUS else path.stem
-    told = [line.strip("- ").strip() for line in notes.read_text().splitlines() if line.strip()] if notes else []
+    page, data = make_place(out / f"{name}.md"), path.with_suffix(".json")
+    if ships(path) and not release:
+        data = make_place(out / data.name)
     count = count or default_count(solver)
     announce(f"{name}: {count} trajectories per split")
     with stages() as tell:
         cells = measure_cells(bundle, solver, count, tell)
     card = card_of(name, path, bundle, solver, cells, told)
-    write_atomically(path.with_suffix(".json"), (json.dumps(card, indent=1) + "\n").encode())
-    page = out / f"{name}.md"
-    make_folder(page.parent)
-    page.write_text(page_of(card))
-    print(f"{path.with_suffix('.json')}\n{page}")
+    write_atomically(data, (json.dumps(card, indent=1) + "\n").encode())
+    write_atomically(page, page_of(card).encode())
+    print(f"{data}\n{page}")
+
+
+def notes_in(path: Path) -> list[str]:
+    """The sentences of a file that has one per line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} is no text: --notes takes a file with one sentence per line.") from None
+    return [line.strip("- ").strip() for line in lines if line.strip()]
 
 
 def page_of(card: dict[str, Any]) -> str:

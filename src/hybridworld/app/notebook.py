@@ -13,7 +13,7 @@ from hybridworld.data.plan import plan_for
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import ready
 from hybridworld.errors import HybridWorldError, InvalidInput
-from hybridworld.physics.arguments import number, shown, whole
+from hybridworld.physics.arguments import checked_path, number, shown, whole
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system
 from hybridworld.training.recipe import Request
@@ -40,7 +40,9 @@ def generate(
         if not isinstance(count, Mapping):
             raise InvalidInput(f"The count is {shown(count)}: give trajectories per split, as {{'train': 400, 'val': 50}}.")
         count = {split: whole(f"The count of {split}", n, 1) for split, n in count.items()}
-    folder = _path("out", out)
+    if isinstance(splits, str) or not isinstance(splits, Sequence | None):
+        raise InvalidInput(f"The splits are {shown(splits)}: give a list, as ['train', 'val'].")
+    folder = checked_path("out", out)
     workers = None if workers is None else whole("The number of workers", workers, 1)
     return generate_dataset(plan_for(_system(system), scale, count, splits, dtype), folder, workers, dask)
 
@@ -62,11 +64,13 @@ def train(
     `settings` are those that `hybridworld train --settings` lists, as {"training.epochs": 5}. The run is in the folder `out`,
     by default runs/SYSTEM-PRESET.
     """
+    if system is data is start is None:
+        raise InvalidInput("There is nothing to train on: name a system, as hw.train('ball3d'), or give data.")
     environment = None if system is None else _system(system)
     if settings is not None and not isinstance(settings, Mapping):
         raise InvalidInput(f"The settings are {shown(settings)}: give them as {{'training.epochs': 5}}.")
     wishes = [f"{name}={setting_in_words(value)}" for name, value in (settings or {}).items()]
-    root, folder = None if data is None else _path("data", data), None if out is None else _path("out", out)
+    root, folder = None if data is None else checked_path("data", data), None if out is None else checked_path("out", out)
     minutes = None if minutes is None else number("The number of minutes", minutes)
     streams = root is None and minutes is None
     asked = Request(environment, root, streams, minutes, start, preset, wishes, folder, began=monotonic(), device=device)
@@ -92,17 +96,10 @@ def calibrate(
     own, `backbone` (file.py:Class) likewise.
     """
     environment = None if system is None else _system(system)
-    root, file = None if data is None else _path("data", data), None if out is None else _path("out", out)
+    root, file = None if data is None else checked_path("data", data), None if out is None else checked_path("out", out)
     count = None if count is None else whole("The number of trajectories", count, 1)
-    path, bundle = calibrate_to_file(model, backbone, root, environment, count, file, signal, device)
-    return ready(bundle, environment, signal=signal, device=device, name=str(path))
+    return calibrate_to_file(model, backbone, root, environment, count, file, signal, device)[1]
 
 
 def _system(system: System) -> Environment:
     return system if isinstance(system, Environment) else find_system(system)
-
-
-def _path(what: str, path: Any) -> Path:
-    if not isinstance(path, str | Path):
-        raise InvalidInput(f"{what} is {shown(path)}: give a path.")
-    return Path(path)

@@ -69,11 +69,13 @@ SeedOption = Annotated[int, typer.Option(help="Number of the trajectory within i
 
 def parse_params(wishes: list[str] | None) -> dict[str, float]:
     """Name -> value, from texts like `gravity=-3`."""
-    found = {}
+    found: dict[str, float] = {}
     for wish in wishes or []:
-        name, _, value = wish.partition("=")
+        name, _, value = (part.strip() for part in wish.partition("="))
+        if name in found:
+            raise InvalidInput(f"--param has '{name}' twice: give it one value.")
         try:
-            found[name.strip()] = float(value)
+            found[name] = float(value)
         except ValueError:
             raise InvalidInput(f"--param has '{wish}': write for example gravity=-3.") from None
     return found

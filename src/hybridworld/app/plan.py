@@ -16,7 +16,9 @@ from hybridworld.data.atomic import make_folder
 from hybridworld.deploy.plan import Episode, Planner, act
 from hybridworld.deploy.track import Look, Tracking, doubting, evenly, track
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import number
 from hybridworld.physics.environment import Environment
+from hybridworld.trust.calibration import check_keep_fraction
 
 
 def plan_tasks(
@@ -24,6 +26,7 @@ def plan_tasks(
     horizon: int, split: str, q: float, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Plan, act and tell; the film of the first task goes below `out`."""
+    check_keep_fraction(q)
     spec = environment.spec
     hybrid = None if backend == "solver" else load_hybrid(model or spec.name, environment, engine=None)
     rows: list[dict[str, Any]] = []
@@ -91,6 +94,8 @@ def track_worlds(
 
     All of them follow the same worlds.
     """
+    for limit in limits:
+        number("The limit of doubt", limit, 0)
     hybrid = load_hybrid(model or environment.spec.name, environment, engine=None)
     samples = [environment.initial(split, k) for k in range(count)]
 

@@ -8,18 +8,23 @@ from rich.console import Console
 from rich.table import Table
 
 from hybridworld.app.progress import stderr
-from hybridworld.data.atomic import make_folder
+from hybridworld.data.atomic import make_place
 from hybridworld.deploy.answer import Request, ask, describe, warm_up, write_forecasts
 from hybridworld.deploy.forecast import forecast_page
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.question import Question
+from hybridworld.errors import InvalidInput
+from hybridworld.surrogate.horizons import listed
 
 
 def predict_to_files(
     name: str, model: HybridModel, question: Question, request: Request, out: Path, keep: Path | None = None
 ) -> dict[str, Any]:
     """Answer, write it as HDF5 and as a picture, and return what there is to tell; what is deferred goes to the log `keep`."""
-    make_folder(out)
+    stem = f"{model.spec.name}-h{request.horizon:g}-mode{request.mode}"
+    files = {"data": make_place(out / f"{stem}.hdf5"), "picture": make_place(out / f"{stem}.png")}
+    if question.file is not None and question.file.resolve() == files["data"].resolve():
+        raise InvalidInput(f"The answer would be written over its input {question.file}: name another folder with --out.")
     with stderr.status("warming up") as status:
         warm_up(model, question, request)
         status.update(f"{len(question.names)} forecasts")
@@ -28,11 +33,9 @@ def predict_to_files(
         if asked.log is not None:
             asked.log.flush()
         status.update("writing")
-        stem = f"{model.spec.name}-h{request.horizon:g}-mode{request.mode}"
-        files = {"data": out / f"{stem}.hdf5", "picture": out / f"{stem}.png"}
         told = describe(name, model, question, answer, request)
         write_forecasts(files["data"], model, question, answer, told)
-        forecast, title = answer.forecast, f"{model.spec.name}, {request.horizon:g} frames ahead"
+        forecast, title = answer.forecast, f"{model.spec.name}, {listed([request.horizon])} ahead"
         shown = (answer.surrogate, forecast.used_solver, forecast.error_map, answer.truth)
         forecast_page(model, question.names, question.states, *shown, title).savefig(files["picture"])
     return told | {"files": {kind: str(path) for kind, path in files.items()}}
@@ -54,7 +57,7 @@ def show(told: dict[str, Any]) -> None:
         who = "solver" if row["used_solver"] else "surrogate"
         table.add_row(row["name"], who, *numbers, f"{1e3 * row['seconds']:.3g}")
     console = Console(highlight=False)
-    console.print(f"[bold]{told['system']}[/bold]  {told['horizon']:g} frames ahead, mode {told['mode']}", soft_wrap=True)
+    console.print(f"[bold]{told['system']}[/bold]  {listed([told['horizon']])} ahead, mode {told['mode']}", soft_wrap=True)
     console.print(table)
     if told["mode"] == 2:
         console.print(f"  {told['deferred']} of {len(rows)} went to the solver: {why_deferred(told)}", soft_wrap=True)
@@ -76,9 +79,10 @@ def show(told: dict[str, Any]) -> None:
 
 
 def why_deferred(told: dict[str, Any]) -> str:
-    """Why answers went to the solver, in words: the threshold, or that of each link of a chain."""
+    """Why answers went to the solver or did not, in words: the threshold, or that of each link of a chain."""
+    some = told["deferred"] > 0
     if "tolerance" in told:
-        return f"no bound promises {told['tolerance']:g} for them"
+        return f"no bound promises {told['tolerance']:g} for them" if some else f"all bounds promise {told['tolerance']:g}"
     if told["links"]:
         parts = (
             f"{link['deferred']} at h = {link['horizon']:g}"
@@ -88,7 +92,8 @@ def why_deferred(told: dict[str, Any]) -> str:
         return f"{', then '.join(parts)}, q = {told['q']:g}"
     if told["threshold"] is None:
         return "no score is too high"
-    return f"their scores exceed {told['threshold']:.3g} (q = {told['q']:g} of the validation data)"
+    which = "their scores exceed" if some else "no score exceeds"
+    return f"{which} {told['threshold']:.3g} (q = {told['q']:g} of the validation data)"
 
 
 def promise_in_words(told: dict[str, Any]) -> str:

@@ -70,7 +70,8 @@ def report(result: Simulation, frames: int) -> None:
     console = Console(highlight=False)
     name, _, drawn = result.title.partition("\n")
     console.print(f"[bold]{name}[/bold]  {drawn}", soft_wrap=True)
-    console.print(f"  {frames} frames in {result.seconds:.2f} s, {1e3 * result.seconds / frames:.2f} ms each")
+    told = "1 frame" if frames == 1 else f"{frames} frames"
+    console.print(f"  {told} in {result.seconds:.2f} s, {1e3 * result.seconds / frames:.2f} ms each")
     for path in (result.data, result.picture, result.animation):
         if path:
             console.print(f"  {path}", soft_wrap=True)

@@ -96,8 +96,6 @@ def _cell(bundle: Bundle, calibration: Calibration | None, split: str, horizon: 
     share = min(1.0, MOST / batch.states[:, 0].size)
     judged = judge(surrogate, StepDoubling(surrogate, surrogate.std), batch, cells=share)
     found = auroc(judged.cells[:, 1], judged.cells[:, 2])
-    unit = surrogate.std.cpu().numpy().reshape(-1, *[1] * len(surrogate.spec.grid))
-    change = ((batch.futures - batch.states) / unit).reshape(len(batch.states), -1).astype(float)
     threshold = None if calibration is None else calibration.threshold(horizon, Q, beginning=False)
     deferred = None if threshold is None else float(flagged(judged.scores, threshold).mean())
     return Cell(
@@ -105,7 +103,7 @@ def _cell(bundle: Bundle, calibration: Calibration | None, split: str, horizon: 
         horizon,
         len(batch.states),
         float(np.sqrt(judged.mse).mean()),
-        float(np.sqrt((change**2).mean(axis=1)).mean()),
+        float(np.sqrt(judged.no_change).mean()),
         float(found) if np.isfinite(found) else None,
         deferred,
     )

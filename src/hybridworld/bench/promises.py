@@ -83,7 +83,8 @@ def keep_promises(
                 for h, row in zip(tested, rows, strict=True)
             ]
             covered = [
-                (row.errors <= bound(row.scores, h, coverage, first_frame)).mean() for h, row in zip(tested, rows, strict=True)
+                (row.errors <= bound.of_answers(row.scores, h, coverage, first_frame)).mean()
+                for h, row in zip(tested, rows, strict=True)
             ]
             scores = {h: row.scores for h, row in zip(tested, rows, strict=True)}
             parts.append((deferred, covered, alarm_rate(calibration, scores, WINDOWS, draw)))

@@ -75,7 +75,7 @@ def measure_tolerances(
         for tolerance in tolerances:
             for horizon in horizons:
                 answers = judged.at(horizon)
-                bounds = bound(answers.scores, horizon, coverage)
+                bounds = bound.of_answers(answers.scores, horizon, coverage)
                 alone, found = float(np.mean(answers.errors > tolerance)), delivered(answers.errors, bounds, tolerance)
                 rows.append(Row(split, tolerance, horizon, found, len(answers.errors), alone))
     return rows

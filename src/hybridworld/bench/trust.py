@@ -186,7 +186,7 @@ def coverages(cells: Mapping[int, Cell], name: str, coverage: float = 0.9, seed:
         )
         for column, h in enumerate(cells):
             rest = ~halves[h]
-            row[column] = np.mean(judged[h].errors[rest] <= bound(judged[h].scores[rest], h, coverage))
+            row[column] = np.mean(judged[h].errors[rest] <= bound.of_answers(judged[h].scores[rest], h, coverage))
     return found
 
 

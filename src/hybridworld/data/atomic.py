@@ -12,8 +12,9 @@ from hybridworld.errors import InvalidInput
 LOCK = ".lock"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """Replace a file so that at any moment either the old or the new one is there, whole."""
+    check_no_folder(path)
     aside = path.with_name(f".{path.name}.part")
     with aside.open("wb") as file:
         file.write(content)
@@ -39,6 +40,19 @@ def make_folder(path: Path) -> Path:
     except OSError as error:
         why = "there is a file in its place" if isinstance(error, FileExistsError) else error.strerror or error
         raise InvalidInput(f"The folder {path} cannot be made ({why}): name another one.") from error
+    return path
+
+
+def check_no_folder(path: Path) -> None:
+    """Raise where a folder stands in the place of a file."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder: name a file.")
+
+
+def make_place(path: Path) -> Path:
+    """The path of a file that is to be written, in a folder that is there or was made now."""
+    check_no_folder(path)
+    make_folder(path.parent)
     return path
 
 

@@ -17,6 +17,7 @@ from hybridworld.data.plan import FOLDERS
 from hybridworld.data.verified import Verified
 from hybridworld.data.well_file import WellFile
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import checked_path
 from hybridworld.physics.spec import REGIMES, SPLITS, StateSpec
 
 IN_MEMORY = 256 * 2**20
@@ -29,8 +30,9 @@ class Dataset:
     """All splits below `root`, which must agree in fields, grid and frames."""
 
     def __init__(self, root: Path | str) -> None:
-        verified = Verified(Path(root))
-        files = {split: [_opened(path, verified) for path in paths] for split, paths in _paths(Path(root)).items()}
+        root = checked_path("The folder of the dataset", root)
+        verified = Verified(root)
+        files = {split: [_opened(path, verified) for path in paths] for split, paths in _paths(root).items()}
         every = [file for group in files.values() for file in group]
         for file in every[1:]:
             file.check_like(every[0])

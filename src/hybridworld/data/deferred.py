@@ -27,6 +27,7 @@ from hybridworld.data.pairs import Batch
 from hybridworld.data.well import file_image
 from hybridworld.data.well_file import WellFile, opened
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import checked_path
 from hybridworld.physics.environment import Sample, difference
 from hybridworld.physics.spec import StateSpec
 
@@ -59,7 +60,8 @@ class DeferredLog:
         most: int | None = None,
     ) -> None:
         size = 8 * int(np.prod(spec.shape))
-        self.root, self.spec, self.most = make_folder(Path(root)), spec, most or min(MOST, max(BYTES // size, 1))
+        folder = checked_path("The folder", root)
+        self.root, self.spec, self.most = make_folder(folder), spec, most or min(MOST, max(BYTES // size, 1))
         self._identity, self._version = dict(identity or {}), version
         self._full = min(FULL_PAIRS, max(FULL_BYTES // size, 1))
         self._waiting: dict[int, list[tuple[Sample, np.ndarray]]] = {}  # horizon -> what begins so, and the answer

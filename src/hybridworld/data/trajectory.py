@@ -10,7 +10,7 @@ import numpy as np
 from hybridworld.data.room import check_memory
 from hybridworld.data.well import write_trajectories
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.arguments import as_number, shown, whole
+from hybridworld.physics.arguments import as_number, checked_path, shown, whole
 from hybridworld.physics.environment import Environment, Sample
 from hybridworld.physics.registry import find_system
 from hybridworld.physics.spec import StateSpec
@@ -52,8 +52,8 @@ class Trajectory:
 
     def __repr__(self) -> str:
         name, _, drawn = self.title.partition("\n")
-        shape = " x ".join(map(str, self.states.shape))
-        return f"<Trajectory of {name}{f' ({drawn})' if drawn else ''}: {len(self) - 1} frames, states {shape}>"
+        shape, frames = " x ".join(map(str, self.states.shape)), f"{len(self) - 1} frame{'' if len(self) == 2 else 's'}"
+        return f"<Trajectory of {name}{f' ({drawn})' if drawn else ''}: {frames}, states {shape}>"
 
     def plot(self) -> "Page":
         """Its states at a few times, or its time series, as `hybridworld simulate` draws them."""
@@ -63,7 +63,9 @@ class Trajectory:
 
     def save(self, path: Path | str) -> None:
         """Write it as HDF5 in The Well's layout."""
-        write_trajectories(Path(path), self.environment, self.split, [self.seed], [self.sample], self.states[None])
+        write_trajectories(
+            checked_path("The file", path), self.environment, self.split, [self.seed], [self.sample], self.states[None]
+        )
 
 
 def simulate(
@@ -84,7 +86,7 @@ def simulate(
     size = COPIES * 8 * int(np.prod(spec.shape)) + EACH
     check_memory((count + 1) * size, f"A trajectory of {count:,} frames", "ask for fewer frames")
     sample = environment.initial(split, seed)
-    sample = replace(sample, params=with_params(spec, sample.params, params or {}))
+    sample = replace(sample, params=with_params(spec, sample.params, {} if params is None else params))
     states: list[np.ndarray] = []
     for state in environment.trajectory(sample.state, count, sample.params):
         tell(len(states))
@@ -94,6 +96,8 @@ def simulate(
 
 def with_params(spec: StateSpec, params: np.ndarray, changes: Mapping[str, Any]) -> np.ndarray:
     """Parameters of the dynamics (..., number of spec.params), with some of them replaced by name."""
+    if not isinstance(changes, Mapping):
+        raise InvalidInput(f"{spec.name}: params are {shown(changes)}; give them by name, as {{'gravity': -3}}.")
     params, names = np.array(params, np.float64), [each.name for each in spec.params]
     for name, value in changes.items():
         parameter = spec.parameter(name)

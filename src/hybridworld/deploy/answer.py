@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import asdict, dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
+from hybridworld.data.atomic import write_atomically
 from hybridworld.data.provenance import provenance
 from hybridworld.data.well import file_image
 from hybridworld.deploy.deferral import KEEP
@@ -136,7 +138,7 @@ def write_forecasts(path: Path, model: HybridModel, question: Question, answer: 
     rows = zip(question.names, question.states, question.params, strict=True)
     samples = [Sample(state, params, {"name": name}) for name, state, params in rows]
     states = np.stack([question.states, forecast.state], axis=1)
-    path.write_bytes(file_image(leap, version, "forecast", range(len(samples)), samples, states, "float64").data)
+    memory = BytesIO(file_image(leap, version, "forecast", range(len(samples)), samples, states, "float64").data)
     known = {
         "used_solver": forecast.used_solver,
         "score": forecast.score,
@@ -146,9 +148,10 @@ def write_forecasts(path: Path, model: HybridModel, question: Question, answer: 
         "truth": answer.truth,
         "surrogate": answer.surrogate,
     }
-    with h5py.File(path, "a") as file:
+    with h5py.File(memory, "a") as file:
         group = file.create_group(FORECAST)
         group.attrs.update(description=json.dumps(told), provenance=json.dumps(provenance()))
         for name, values in known.items():
             if values is not None:
                 group[name] = values
+    write_atomically(path, memory.getbuffer())

@@ -1,6 +1,6 @@
 """A model's calibration: how its scores and errors lie on trajectories that chose nothing, for one signal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from hybridworld.surrogate.bundle import Bundle
 from hybridworld.surrogate.horizons import calibrated_among, calibrated_horizons, composed
 from hybridworld.surrogate.wrapped import Wrapped
 from hybridworld.trust.bounds import ErrorBound, Residuals
-from hybridworld.trust.calibrate import calibrate, with_calibration
+from hybridworld.trust.calibrate import arrays_of, judge_evidence, with_calibration
+from hybridworld.trust.judge import Judged
 from hybridworld.trust.registry import find_signal
 from hybridworld.trust.signal import Ingredients, TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
@@ -66,16 +67,26 @@ def calibrate_bundle(
     """
     surrogate, training = bundle.surrogate, bundle.config.training
     found = find_signal(signal, Ingredients(surrogate, system))
-    count = count or training.calibration or 1
-    arrays = calibrate(
-        surrogate, found, evidence, horizons_for(bundle, found), count, training.seed, lambda done: tell(done, count)
-    )
+    count, horizons = count or training.calibration or 1, horizons_for(bundle, found)
+    judged = judge_evidence(surrogate, found, evidence, horizons, count, training.seed, lambda done: tell(done, count))
+    arrays = arrays_of(judged, horizons)
     residuals = Residuals.from_arrays(arrays, "trajectory")
     assert residuals is not None
     known = {found.name: {"trajectories": ErrorBound(residuals).trajectories, "data": origin}}
     provenance = {**bundle.provenance, "calibration": calibrations(bundle) | known}
     arrays = {name: np.asarray(values, np.float32) for name, values in arrays.items()}  # as a file holds them
-    return replace(bundle, arrays=with_calibration(bundle.arrays, found.name, arrays), provenance=provenance)
+    validation = validation_of(judged, horizons) if isinstance(surrogate, Wrapped) else bundle.validation
+    arrays = with_calibration(bundle.arrays, found.name, arrays)
+    return replace(bundle, arrays=arrays, provenance=provenance, validation=validation)
+
+
+def validation_of(judged: Judged, horizons: Sequence[int]) -> dict[str, Any]:
+    """The validation errors of a model that was not trained here, as a training leaves them."""
+    by_horizon = {str(h): judged.at(h) for h in horizons}
+    errors = {
+        h: {"mse": float(at.mse.mean()), "no_change": {"mse": float(at.no_change.mean())}} for h, at in by_horizon.items()
+    }
+    return {"mse": float(np.mean([at.mse.mean() for at in by_horizon.values()])), "horizons": errors}
 
 
 def calibrations(bundle: Bundle) -> dict[str, Any]:

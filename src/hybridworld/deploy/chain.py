@@ -104,7 +104,7 @@ def solver_alone(model: "HybridModel", start: Start, horizon: float, solve: Solv
         answer = solve(start.states, int(horizon), start.params)
     if model.log is not None:
         model.log.add(start.states, int(horizon), start.params, answer, start.began)
-    note = f"There is no error bound at {horizon:g} frames, so with a tolerance the solver answers everything."
+    note = f"There is no error bound at {listed([horizon])}, so with a tolerance the solver answers everything."
     return Forecast(answer, np.ones(len(start.states), bool), seconds=seconds, horizon=horizon, notes=(note,))
 
 
@@ -132,8 +132,8 @@ def notes(model: "HybridModel", horizon: float, spans: Sequence[float], mode: in
         yield f"{horizon:g} frames are {why}: the answer is a chain of {chain} frames, and has no error bound."
     unseen = sorted(set(spans) - model.trained)
     if unseen:
-        asked = ", ".join(f"{span:g}" for span in unseen)
-        yield f"No training has seen a horizon of {asked} frames (it has seen {model.trained_in_words}): expect larger errors."
+        asked, seen = listed(unseen), model.trained_in_words
+        yield f"No training has seen a horizon of {asked} (it has seen {seen}): expect larger errors."
     if mode == 2 and 1.0 in spans:
         yield "At 1 frame the error map compares with two half frames, which no training has seen alone."
 

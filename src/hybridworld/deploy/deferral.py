@@ -7,7 +7,7 @@ import numpy as np
 
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.arguments import number
-from hybridworld.trust.bounds import COVERAGE
+from hybridworld.trust.bounds import COVERAGE, check_coverage
 from hybridworld.trust.calibration import check_keep_fraction, flagged
 from hybridworld.trust.tolerance import check_tolerance
 
@@ -43,6 +43,8 @@ def rule_for(
 
     keep = KEEP if q is None else q
     check_keep_fraction(keep)
+    if coverage is not None:
+        check_coverage(coverage)
     if threshold is not None and not callable(threshold):
         number("The threshold", threshold)
     if tolerance is None:
@@ -60,4 +62,4 @@ def rule_for(
     check_tolerance(tolerance)
     bound, share = model.known_bound(), COVERAGE if coverage is None else coverage
     bound.check(share)
-    return lambda horizon, first: lambda score: (flagged(bound(score, horizon, share, begins(first)), tolerance), None)
+    return lambda horizon, first: lambda score: (flagged(bound.of_answers(score, horizon, share, begins(first)), tolerance), None)

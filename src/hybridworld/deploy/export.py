@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hybridworld.data.atomic import make_folder, write_atomically
+from hybridworld.data.atomic import make_place, write_atomically
 from hybridworld.data.evidence import Solved
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import assemble, solver_of
@@ -60,8 +60,7 @@ def export_onnx(bundle: Bundle, path: Path, given: Environment | None = None) ->
         raise HybridWorldError(
             f"ONNX Runtime answers differently from the model, by up to {off:.2g} deviations: {path} is not written."
         )
-    make_folder(path.parent)
-    write_atomically(path, content)
+    write_atomically(make_place(path), content)
     return off
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.arguments import as_array
+from hybridworld.surrogate.horizons import listed
 
 if TYPE_CHECKING:
     from hybridworld.deploy.hybrid import HybridModel
@@ -48,7 +49,8 @@ class Forecast:
 
     def __repr__(self) -> str:
         used, horizons = np.atleast_1d(as_array("used_solver", self.used_solver)), np.atleast_1d(self.horizon)
-        told = ["1 state" if np.ndim(self.used_solver) == 0 else f"{len(used)} states", f"{_span(horizons)} frames ahead"]
+        ahead = f"{_span(horizons)} frame{'' if (horizons == 1).all() else 's'} ahead"
+        told = ["1 state" if np.ndim(self.used_solver) == 0 else f"{len(used)} states", ahead]
         if self.score is None:
             told.append("by the surrogate alone")
         else:
@@ -82,7 +84,7 @@ class Forecast:
         error_map = None if self.error_map is None else as_array("error map", self.error_map)[some]
         horizons = np.broadcast_to(self.horizon, len(used))
         names = [f"{row}" if np.ndim(self.horizon) == 0 else f"{row}, h = {horizons[row]:g}" for row in range(len(start))]
-        title = f"{model.spec.name}, {', '.join(f'{h:g}' for h in dict.fromkeys(horizons[: len(start)]))} frames ahead"
+        title = f"{model.spec.name}, {listed([*{*horizons[: len(start)].tolist()}])} ahead"
         return forecast_page(model, names, start, alone, used, error_map, truth, title)
 
     def like(self, given: Any) -> "Forecast":

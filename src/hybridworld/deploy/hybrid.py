@@ -21,7 +21,16 @@ from hybridworld.deploy.chain import Start, Way, chained, naming
 from hybridworld.deploy.deferral import Threshold, rule_for
 from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, like, merged
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.arguments import as_array, as_number, checked_horizon, checked_params, checked_states, shown, whole
+from hybridworld.physics.arguments import (
+    as_array,
+    as_number,
+    checked_horizon,
+    checked_params,
+    checked_path,
+    checked_states,
+    shown,
+    whole,
+)
 from hybridworld.physics.environment import Environment, Solve
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import Bundle, save_bundle
@@ -118,7 +127,7 @@ class HybridModel:
         """Write the model with its calibrations to one file, from which `hw.load` makes it again."""
         if self.bundle is None:
             raise InvalidInput("This model was put together by hand: one that was loaded or wrapped can be saved.")
-        save_bundle(Path(path), self.bundle)
+        save_bundle(checked_path("The file", path), self.bundle)
 
     # How it answers.
 
@@ -290,6 +299,8 @@ class HybridModel:
         Without a coverage it is 0.9, or as much as the calibration can promise. None where nothing is known: in mode 1, for a
         chain, for a model without calibration; inf where that is so for some of the states only.
         """
+        if not isinstance(forecast, Forecast):
+            raise InvalidInput(f"The forecast is {shown(forecast)}: give what `predict` returned.")
         if self.bound is None or forecast.score is None:
             return None
         score, used = as_array("score", forecast.score), as_array("used_solver", forecast.used_solver)
@@ -298,7 +309,8 @@ class HybridModel:
         for horizon in np.unique(horizons):
             if self.bounded(horizon):
                 some = horizons == horizon
-                bounds[some] = np.where(used[some], 0.0, self.bound(score[some], horizon, coverage, forecast.beginning))
+                found = self.bound.of_answers(score[some], horizon, coverage, forecast.beginning)
+                bounds[some] = np.where(used[some], 0.0, found)
         return like(forecast.score, bounds if np.isfinite(bounds).any() else None)
 
     def cell_bound(self, error_map: Any, horizon: float, coverage: float | None = None) -> np.ndarray:
@@ -306,7 +318,7 @@ class HybridModel:
         if self._cell_bound is None:
             why = "its states have no cells" if not self.spec.grid else "it was never calibrated: run `hybridworld calibrate`"
             raise InvalidInput(f"The model of {self.spec.name} has no bound per cell: {why}.")
-        return like(error_map, self._cell_bound(as_array("The error map", error_map), horizon, coverage))
+        return like(error_map, self._cell_bound.of_answers(as_array("The error map", error_map), horizon, coverage))
 
     # What its maps and scores estimate.
 

@@ -78,27 +78,27 @@ def ready(
         )
     bundle.surrogate.to(device_of(device))
     loaded = assemble(bundle, solver, dask, chosen_signal(bundle, solver, signal, name))
-    warn_if_weak(loaded, bundle)
+    warn_if_weak(loaded, 4)
     return loaded
 
 
-def warn_if_weak(model: HybridModel, bundle: Bundle) -> None:
-    """Say what makes the answers or the promises of a model worth little."""
-    share = bundle.share_of_no_change
+def warn_if_weak(model: HybridModel, stacklevel: int) -> None:
+    """Say what makes the answers or the promises of a model worth little; `stacklevel` is how far above the user's line is."""
+    share = model.bundle.share_of_no_change if model.bundle else None
     if share is not None and share > HARDLY:
         warnings.warn(
             f"The model of {model.spec.name} hardly beats no change: its validation MSE is {share:.2g} times that of answering "
             "with the state as it was. Train it longer before you use it.",
             WeakModel,
-            stacklevel=4,
+            stacklevel,
         )
     if model.calibration is not None and model.calibration.size < FEW:
         promised = f" (bounds: at most {model.bound.most:.0%})" if model.bound is not None else ""
         warnings.warn(
             f"The model of {model.spec.name} was calibrated by {model.calibration.size} trajectories, which promise little"
-            f"{promised}: run `hybridworld calibrate` with --count {FEW} or more.",
+            f"{promised}: calibrate it with {FEW} or more (`hybridworld calibrate --count {FEW}`, in Python count={FEW}).",
             WeakModel,
-            stacklevel=4,
+            stacklevel,
         )
 
 
@@ -179,6 +179,11 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(MODELS.glob("*.safetensors"))}
 
 
+def ships(path: Path) -> bool:
+    """Whether the file is part of the package."""
+    return path.resolve().is_relative_to(MODELS)
+
+
 def find_model(model: str | Path) -> Path:
     """The file of a name that ships, or the path itself."""
     if not isinstance(model, str | Path):
@@ -187,7 +192,7 @@ def find_model(model: str | Path) -> Path:
     if str(model) in known:
         return known[str(model)]
     path = Path(model)
-    if path.suffix != ".safetensors" and not path.exists():
+    if path.suffix != ".safetensors" and not path.is_file():
         names = ", ".join(known) or "none"
         raise InvalidInput(
             f"There is no model '{model}': shipped are {names}; give one of them, or path/to/model.safetensors."

@@ -30,6 +30,7 @@ class Question:
     states: np.ndarray  # (count, channels, *grid)
     params: np.ndarray  # (count, number of spec.params)
     beginning: bool | None = None  # are these beginnings of trajectories? None: not known
+    file: Path | None = None  # where they come from, if not from the solver
 
 
 def from_split(
@@ -67,7 +68,8 @@ def from_file(path: Path, spec: StateSpec, frame: int | None, changes: Mapping[s
         if params is None and any(name not in changes for name in names):
             raise InvalidInput(f"{path} has no params: give all of {', '.join(names)} with --param.")
         params = with_params(spec, np.zeros((len(batch), len(names))) if params is None else params, changes)
-    return Question([f"{path.stem} {row}" for row in range(len(batch))], batch, checked_params(spec, params, len(batch)))
+    names = [f"{path.stem} {row}" for row in range(len(batch))]
+    return Question(names, batch, checked_params(spec, params, len(batch)), file=path)
 
 
 def _plain(path: Path) -> tuple[np.ndarray, np.ndarray | None] | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.evidence import Recorded, Solved
@@ -18,15 +19,16 @@ from hybridworld.data.pairs import Evidence
 from hybridworld.data.provenance import provenance
 from hybridworld.deploy.calibrate import calibrate_bundle, calibrating_evidence, recorded_evidence, with_reference
 from hybridworld.deploy.hybrid import HybridModel
-from hybridworld.deploy.load import assemble
+from hybridworld.deploy.load import assemble, warn_if_weak
 from hybridworld.errors import CodeFailure, InvalidInput
-from hybridworld.physics.arguments import shown
+from hybridworld.physics.arguments import as_number, checked_path, checked_text, shown, whole
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.bundle import Bundle
 from hybridworld.surrogate.horizons import composed, listed
 from hybridworld.surrogate.normalisation import measure
+from hybridworld.surrogate.parallel import device_of
 from hybridworld.surrogate.wrapped import Wrapped, model_from, name_of, takes_params, wrapped_config
 from hybridworld.trust.bounds import Residuals
 from hybridworld.trust.calibrate import calibrated_signals, calibration_arrays
@@ -49,6 +51,7 @@ def wrap(
     params: bool | None = None,
     dask: str | None = None,
     tell: Callable[[int, int], None] = lambda done, total: None,
+    device: str | torch.device | None = None,
 ) -> HybridModel:
     """The model `f`, ready to answer with an error map that is calibrated now.
 
@@ -59,21 +62,29 @@ def wrap(
     trajectories calibrate instead: `train` gives the units, `val` the thresholds and bounds.
     `horizons`: the whole horizons that f answers; without it, every horizon up to the longest of the system, also fractions.
     `count`: trajectories that calibrate (200 fields, 2,000 state vectors). `params`: does f take parameters (default: by its
-    arguments)? `tell` hears how many trajectories are done.
+    arguments)? `tell` hears how many trajectories are done. `device` is where torch computes (default: where f is). What makes
+    the model worth little is told as a warning.
     """
     if system is None and data is None:
         raise InvalidInput("A wrapped model is calibrated against something: give its system, or recorded data.")
     environment = find_system(system) if isinstance(system, str) else system
     if not isinstance(environment, Environment | None):
         raise InvalidInput(f"The system is {shown(system)}: give an hw.Environment, its name, or path/to/file.py:Class.")
-    bundle, environment = raw_bundle(f, environment, horizons, None if data is None else Path(data), params)
+    root = None if data is None else checked_path("data", data)
+    count = None if count is None else whole("The number of trajectories", count, 1)
+    checked_text("The signal", signal)
+    place = None if device is None else device_of(device)
+    bundle, environment = raw_bundle(f, environment, horizons, root, params)
+    bundle.surrogate.to(place)
     check_composes(bundle, signal)
-    if data is None:
+    if root is None:
         evidence, origin = calibrating_evidence(bundle, None, environment)
     else:
-        evidence, origin = recorded_evidence(Path(data), whole=True)
+        evidence, origin = recorded_evidence(root, whole=True)
     check_maps(calibrate_bundle(bundle, signal, evidence, origin, environment, FIRST))
-    return assemble(calibrate_bundle(bundle, signal, evidence, origin, environment, count, tell), environment, dask)
+    model = assemble(calibrate_bundle(bundle, signal, evidence, origin, environment, count, tell), environment, dask)
+    warn_if_weak(model, 3)
+    return model
 
 
 def raw_bundle(
@@ -111,13 +122,12 @@ def checked_horizons(spec: StateSpec, horizons: Sequence[int] | int | None) -> t
     if horizons is None:
         return None
     given = list(horizons) if isinstance(horizons, Iterable) else [horizons]
-    possible = set(range(1, spec.frames))
-    if not given or not possible.issuperset(given):
+    if not given or any(as_number(each) not in range(1, spec.frames) for each in given):
         raise InvalidInput(
             f"The horizons are {', '.join(map(str, given)) or 'none'}: with {spec.frames} frames they must be whole numbers "
             f"from 1 to {spec.frames - 1}."
         )
-    return tuple(sorted(possible.intersection(given)))
+    return tuple(sorted({int(each) for each in given}))
 
 
 def check_composes(bundle: Bundle, signal: str) -> None:

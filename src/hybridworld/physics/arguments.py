@@ -1,7 +1,8 @@
-"""What callers give, checked once and told in one sentence: numbers, states, parameters, horizons. Tensors are welcome."""
+"""What callers give, checked once and told in one sentence: numbers, texts, states, parameters. Tensors are welcome."""
 
 from collections.abc import Mapping
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,20 @@ def whole(what: str, value: Any, low: int = 0) -> int:
     if found is None or found != np.floor(found) or not low <= found < inf:
         raise InvalidInput(f"{what} is {shown(value)}; it must be a whole number of at least {low}.")
     return int(value)
+
+
+def checked_text(what: str, value: Any) -> str:
+    """The value, a text."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} is {shown(value)}: it must be a text.")
+    return value
+
+
+def checked_path(what: str, value: Any) -> Path:
+    """The path that a text or a Path names."""
+    if not isinstance(value, str | Path) or not str(value):
+        raise InvalidInput(f"{what} is {shown(value)}: give a path.")
+    return Path(value)
 
 
 def as_array(what: str, values: Any) -> np.ndarray:

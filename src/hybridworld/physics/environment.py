@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hybridworld.errors import CodeFailure, HybridWorldError, InvalidInput, SolverFailure, raised
-from hybridworld.physics.arguments import checked_params, checked_states, first_non_finite, whole
+from hybridworld.physics.arguments import checked_params, checked_states, first_non_finite, shown, whole
 from hybridworld.physics.brushes import Brush, painting
 from hybridworld.physics.spec import SPLITS, StateSpec
 from hybridworld.physics.symmetry import Symmetry
@@ -156,7 +156,9 @@ class Environment(ABC):
 
     def initials(self, split: str, seeds: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
         """States (count, channels, *grid) and params (count, number of spec.params) of these trajectories of a split."""
-        return stacked([self.initial(split, seed) for seed in seeds])
+        if not (isinstance(seeds, Iterable) and (numbers := list(seeds))):
+            raise InvalidInput(f"The seeds are {shown(seeds)}: give the numbers of at least one trajectory, as range(8).")
+        return stacked([self.initial(split, seed) for seed in numbers])
 
     def initial(self, split: str, seed: int) -> Sample:
         """The beginning of trajectory number `seed` of a split. No two pairs (split, seed) share their random numbers."""

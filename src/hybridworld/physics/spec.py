@@ -41,6 +41,7 @@ class Field:
     """The field whose rate of change this one is: a network then corrects free motion instead of learning it."""
 
     def __post_init__(self) -> None:
+        _check_name("A field", self.name)
         _check_choice(f"Field '{self.name}' has the kind", self.kind, get_args(Kind))
         _check_interval(f"Field '{self.name}': the allowed interval", self.allowed)
 
@@ -55,6 +56,7 @@ class Axis:
     boundary: Boundary
 
     def __post_init__(self) -> None:
+        _check_name("An axis", self.name)
         _check_interval(f"Axis '{self.name}'", (self.low, self.high))
         if self.low == self.high:
             raise InvalidInput(f"Axis '{self.name}' runs from {self.low:g} to {self.high:g}: the first must be smaller.")
@@ -82,6 +84,7 @@ class Parameter:
     """The channel of driven objects (`StateSpec.driven`) whose value an action stands for."""
 
     def __post_init__(self) -> None:
+        _check_name("A parameter", self.name)
         _check_choice(f"Parameter '{self.name}' has the role", self.role, get_args(Role))
         _check_interval(f"Parameter '{self.name}': the allowed interval", self.allowed)
         if self.along and not self.name.endswith(f"_{self.along}"):
@@ -227,7 +230,7 @@ class StateSpec:
 
     def regime(self, split: str) -> str:
         """The parameter regime of a split."""
-        if split not in REGIMES:
+        if split not in SPLITS:
             raise InvalidInput(f"Unknown split '{split}': choose one of {', '.join(SPLITS)}.")
         return REGIMES[split]
 
@@ -235,6 +238,11 @@ class StateSpec:
         """A kind of initial state, as often as the split's regime has it."""
         shares = self.kinds[self.regime(split)]
         return str(rng.choice(list(shares), p=list(shares.values())))
+
+
+def _check_name(what: str, name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise InvalidInput(f"{what} has the name {name!r}: it must be a text.")
 
 
 def _check_choice(what: str, value: Any, known: Iterable[str]) -> None:

@@ -19,8 +19,9 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor, nn
 
-from hybridworld.data.atomic import make_folder, write_atomically
+from hybridworld.data.atomic import make_place, write_atomically
 from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import class_from_file, find_system, known_systems
 from hybridworld.physics.spec_text import spec_from_text, spec_to_text
@@ -88,8 +89,7 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
         },
         sort_keys=True,
     )
-    make_folder(path.parent)
-    write_atomically(path, tensors_to_bytes(tensors, {"hybridworld": text, "sha256": digest(text, tensors)}))
+    write_atomically(make_place(path), tensors_to_bytes(tensors, {"hybridworld": text, "sha256": digest(text, tensors)}))
 
 
 def load_bundle(path: Path, backbone: str | Code | None = None, system: Environment | None = None) -> Bundle:
@@ -146,8 +146,10 @@ def load_bundle(path: Path, backbone: str | Code | None = None, system: Environm
 
 def network_class(backbone: str | Code | None) -> Any:
     """The class of a user's own backbone, which `path/to/file.py:Class` may name."""
-    if not isinstance(backbone, str):
+    if isinstance(backbone, type | None):
         return backbone
+    if not isinstance(backbone, str):
+        raise InvalidInput(f"The backbone is {shown(backbone)}: give its class, or path/to/file.py:Class.")
     path, _, name = backbone.partition(":")
     return class_from_file(Path(path), name, nn.Module)
 

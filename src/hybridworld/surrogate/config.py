@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hybridworld.errors import InvalidInput, nearest
+from hybridworld.physics.arguments import checked_text
 from hybridworld.physics.spec import StateSpec
 
 Settings = Mapping[str, Mapping[str, Any]]  # section -> key -> value
@@ -206,7 +207,7 @@ def configure(
     """The settings of that preset for such states, with `presets` of the system and wishes like `training.lr=1e-4`."""
     from hybridworld.surrogate.backbones import default_backbone
 
-    if preset not in PRESETS:
+    if checked_text("The preset", preset) not in PRESETS:
         raise InvalidInput(f"Unknown preset '{preset}': choose {', '.join(PRESETS)}.{nearest(preset, PRESETS)}")
     layers: list[Settings] = [
         {"surrogate": {"backbone": default_backbone(spec)}, "training": {"horizons": spec.horizons}},

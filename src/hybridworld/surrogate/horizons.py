@@ -62,7 +62,7 @@ def halves_among(horizons: Tensor, answered: Sequence[int]) -> tuple[Tensor, Ten
         parts = parts_of(horizon, answered)
         if parts is None:
             raise InvalidInput(
-                f"Step-doubling cannot judge a horizon of {horizon:g} frames: the model answers {listed(answered)}, and no "
+                f"Step-doubling cannot judge a horizon of {listed([horizon])}: the model answers {listed(answered)}, and no "
                 "two of these make it. Use mode 1 there, or another signal."
             )
         first[horizons == horizon] = parts[0]
@@ -117,5 +117,5 @@ def _chain_among(horizon: float, answered: Sequence[int]) -> tuple[float, ...]:
         chains.append(min(longer, key=lambda chain: (len(chain), -max(chain)), default=None))
     found = chains[-1]
     if horizon != int(horizon) or found is None:
-        raise InvalidInput(f"The horizon is {horizon:g} frames: the model answers {listed(answered)}, and sums of these.")
+        raise InvalidInput(f"The horizon is {listed([horizon])}: the model answers {listed(answered)}, and sums of these.")
     return tuple(float(link) for link in sorted(found, reverse=True))

@@ -96,7 +96,7 @@ class Wrapped(Surrogate):
             except Exception as error:
                 failures.append(f"with {'NumPy arrays' if self.takes_arrays else 'torch tensors'} {raised(error)}")
         raise CodeFailure(
-            f"The model cannot answer a state of shape {self.spec.shape} at {horizon:g} frames: {'; '.join(failures)}."
+            f"The model cannot answer a state of shape {self.spec.shape} at {listed([horizon])}: {'; '.join(failures)}."
         )
 
     def check_same(self) -> None:

@@ -9,7 +9,7 @@ is a guess, and `deploy.gate` audits it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from crepes import ConformalRegressor
@@ -58,6 +58,12 @@ class Residuals:
         return cls(found["scores"], found["errors"]) if found["scores"] else None
 
 
+def check_coverage(coverage: Any) -> None:
+    """Raise unless it is a share that some calibration could promise."""
+    if not 0 < (as_number(coverage) or 0.0) < 1:
+        raise InvalidInput(f"The coverage is {shown(coverage)}: it must be a number above 0 and below 1.")
+
+
 class ErrorBound:
     """Upper bounds of the error, from residuals on validation data.
 
@@ -98,7 +104,7 @@ class ErrorBound:
         coverage = self.default if coverage is None else coverage
         self.check(coverage)
         scores, horizon = np.asarray(scores), number("The horizon", horizon)
-        if scores.dtype.kind not in "fiu" or (scores < 0).any():
+        if scores.dtype.kind not in "fiu" or not (scores >= 0).all():
             raise InvalidInput(
                 f"The scores reach down to {scores.min() if scores.dtype.kind in 'fiu' else scores.dtype}: a score "
                 "is a number of at least 0."
@@ -115,6 +121,12 @@ class ErrorBound:
         low = float(self._horizons[above - 1])
         share = np.log2(horizon / low) / np.log2(high / low)
         return (1 - share) * self._at(scores, low, coverage, beginning) + share * self._at(scores, high, coverage, beginning)
+
+    def of_answers(
+        self, scores: np.ndarray, horizon: float, coverage: float | None = None, beginning: bool | None = None
+    ) -> np.ndarray:
+        """The bounds of a surrogate's answers; infinite where it gave no number, and so no score."""
+        return self(np.where(scores != scores, np.inf, scores), horizon, coverage, beginning)
 
     def _at(self, scores: np.ndarray, horizon: float, coverage: float, beginning: bool | None) -> np.ndarray:
         """The bound at a calibrated horizon: the larger one of the groups that the states may belong to."""

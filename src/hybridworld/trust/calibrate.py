@@ -12,7 +12,7 @@ from hybridworld.data.evidence import pairs_of
 from hybridworld.data.pairs import Batch, Evidence
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import Residuals
-from hybridworld.trust.judge import judge
+from hybridworld.trust.judge import Judged, judge
 from hybridworld.trust.signal import TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
 
@@ -30,15 +30,32 @@ def calibrate(
     seed: int = 0,
     tell: Callable[[int], None] = lambda done: None,
 ) -> dict[str, np.ndarray]:
-    """The arrays of a model's file: `Residuals` per trajectory and per cell, from one pair per trajectory and horizon.
+    """The arrays of a model's file, from `judge_evidence`."""
+    return arrays_of(judge_evidence(surrogate, signal, evidence, horizons, count, seed, tell), horizons)
 
-    Half of the trajectories are asked at their beginning, half at a random frame: BEGINNING tells which. At most `count`
-    trajectories are asked for, one block after the other; `tell` hears how many are done.
+
+def judge_evidence(
+    surrogate: Surrogate,
+    signal: TrustSignal,
+    evidence: Evidence,
+    horizons: Sequence[int],
+    count: int,
+    seed: int = 0,
+    tell: Callable[[int], None] = lambda done: None,
+) -> Judged:
+    """Scores and true errors of the answers to one pair per trajectory and horizon.
+
+    Every other trajectory is asked at its beginning, the rest at a random frame. At most `count` trajectories are asked for,
+    one block after the other; `tell` hears how many are done.
     """
     cells = int(np.prod(surrogate.spec.grid, dtype=int))
     pairs = pairs_of(evidence.blocks(count), horizons, np.random.default_rng(seed), beginnings=True)
     batches = _told(pairs, len(horizons), tell)
-    found = judge(surrogate, signal, batches, cells=CELLS / (count * cells) if surrogate.spec.grid else 0.0, seed=seed)
+    return judge(surrogate, signal, batches, cells=CELLS / (count * cells) if surrogate.spec.grid else 0.0, seed=seed)
+
+
+def arrays_of(found: Judged, horizons: Sequence[int]) -> dict[str, np.ndarray]:
+    """The arrays of a model's file: `Residuals` per trajectory and per cell; BEGINNING tells which began a trajectory."""
     by_horizon = {float(h): found.at(h) for h in horizons}
     arrays = Residuals(
         {h: each.scores for h, each in by_horizon.items()}, {h: each.errors for h, each in by_horizon.items()}

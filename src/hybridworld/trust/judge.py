@@ -21,6 +21,7 @@ class Judged:
     scores: np.ndarray  # (pairs,)
     errors: np.ndarray  # (pairs,): the mean over cells of what the map estimates
     mse: np.ndarray  # (pairs,): over cells and channels
+    no_change: np.ndarray  # (pairs,): the same of answering with the state as it was
     cells: np.ndarray  # (n, 3): horizon, map and true error at random cells of the pairs
 
     def at(self, horizon: float) -> "Judged":
@@ -29,7 +30,8 @@ class Judged:
 
     def of(self, rows: np.ndarray) -> "Judged":
         """The rows of some of the pairs, without cells."""
-        return Judged(self.horizons[rows], self.scores[rows], self.errors[rows], self.mse[rows], self.cells[:0])
+        chosen = {name: getattr(self, name)[rows] for name in ("horizons", "scores", "errors", "mse", "no_change")}
+        return Judged(**chosen, cells=self.cells[:0])
 
 
 Look = Callable[[Tensor, Estimate, Tensor, Tensor], None]
@@ -52,12 +54,16 @@ def judge(
             for states, horizons, params, futures in in_pieces(surrogate, batch):
                 estimate = signal(states, horizons, params)
                 truth = Estimate(estimate.prediction, distance(estimate.prediction, futures, surrogate.std))
-                mse = Estimate(estimate.prediction, truth.error_map.square()).score / states.shape[1]
+                unchanged = distance(states, futures, surrogate.std)
+                mse, no_change = (
+                    Estimate(estimate.prediction, each.square()).score / states.shape[1]
+                    for each in (truth.error_map, unchanged)
+                )
                 some = rng.random(tuple(truth.error_map.shape)) < cells
                 h = horizons.cpu().numpy()
                 everywhere = np.broadcast_to(h.reshape(-1, *[1] * (some.ndim - 1)), some.shape)
                 kept = [everywhere, estimate.error_map.cpu().numpy(), truth.error_map.cpu().numpy()]
-                per_pair = (each.cpu().numpy() for each in (estimate.score, truth.score, mse))
+                per_pair = (each.cpu().numpy() for each in (estimate.score, truth.score, mse, no_change))
                 if cells and estimate.error_map.shape == truth.error_map.shape:
                     sampled = np.stack([each[some] for each in kept], axis=1)
                 else:

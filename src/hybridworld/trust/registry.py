@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 from hybridworld.errors import InvalidInput, nearest
+from hybridworld.physics.arguments import checked_text
 from hybridworld.trust.disagreement import Combined, Ensemble, GradientMagnitude, ManySplits, RandomAugmentation, Symmetric
 from hybridworld.trust.fitted import ErrorHead, LocalConformal
 from hybridworld.trust.novelty import DensityGuard, InputAmplitude
@@ -39,7 +40,7 @@ def signals_for(given: Ingredients) -> dict[str, Callable[[], TrustSignal]]:
 def find_signal(name: str, given: Ingredients) -> TrustSignal:
     """The signal of that name, or several joined by `+`, whose maps are then combined."""
     known = signals_for(given)
-    parts = [part.strip() for part in name.split("+")]
+    parts = [part.strip() for part in checked_text("The signal", name).split("+")]
     for part in parts:
         if part not in known:
             choices = ", ".join(f"'{each}'" for each in known)  # some names have commas

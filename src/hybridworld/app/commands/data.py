@@ -14,7 +14,7 @@ commands.add_typer(data, name="data")
 
 @commands.command()
 def generate(
-    out: Annotated[Path, typer.Option(help="Folder of the dataset; an interrupted run goes on there.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the dataset; an interrupted run goes on there.")],
     system: SystemArgument = None,
     scale: Annotated[str | None, typer.Option(help="smoke (tiny grids), laptop (a tenth), or paper.")] = None,
     count: Annotated[str | None, typer.Option(help="Trajectories per split, for example train=400,val=50.")] = None,
@@ -28,10 +28,11 @@ def generate(
     """Make a dataset of trajectories in The Well's layout."""
     from hybridworld.app.generate import generate_dataset
     from hybridworld.data.plan import parse_counts, plan_for
+    from hybridworld.physics.arguments import checked_path
 
-    environment = chosen_system(system, system_option, resolved)
+    folder, environment = checked_path("--out", out), chosen_system(system, system_option, resolved)
     plan = plan_for(environment, scale, parse_counts(count) if count else None, split, dtype)
-    generate_dataset(plan, out, workers, dask)
+    generate_dataset(plan, folder, workers, dask)
     print(f"{sum(plan.counts.values())} trajectories in {out}. Next: hybridworld data info {out}")
 
 

@@ -18,11 +18,11 @@ from hybridworld.app.options import (
     ParamOption,
     SignalOption,
     SolverOption,
-    SplitOption,
     chosen_system,
     own_system,
     parse_params,
 )
+from hybridworld.errors import InvalidInput
 
 commands = typer.Typer()
 
@@ -42,9 +42,14 @@ def predict(
     input: Annotated[
         Path | None, typer.Option(metavar="FILE", help="States: The Well's HDF5, or datasets `state` and `params`.")
     ] = None,
-    split: SplitOption = "test",
-    seed: Annotated[int, typer.Option(help="Without --input: the first trajectory of the split.")] = 0,
-    count: Annotated[int, typer.Option(min=1, help="Without --input: how many trajectories.")] = 16,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Without --input: train, val, test, ood-near or ood-far (default: test).", autocompletion=completion.splits
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Without --input: the first trajectory of the split (default: 0).")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Without --input: how many trajectories (default: 16).")] = None,
     frame: Annotated[
         int | None, typer.Option(help="Frame of the trajectories to start from (default: 0; of a forecast, its last one).")
     ] = None,
@@ -70,12 +75,20 @@ def predict(
     from hybridworld.deploy.answer import Request
     from hybridworld.deploy.question import from_file, from_split
 
-    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine)
+    drawn = {"--split": split, "--seed": seed, "--count": count}
+    needless = [name for name, value in drawn.items() if value is not None]
+    if input is not None and needless:
+        raise InvalidInput(
+            f"{needless[0]} chooses trajectories of the solver, and --input gives states: leave out one of them."
+        )
+    if keep is not None and mode == 1:
+        raise InvalidInput("--keep keeps what the solver answers, and in mode 1 that is nothing: leave it out, or use mode 2.")
     changes = parse_params(param)
-    if input:
-        question = from_file(input, hybrid.spec, frame, changes)
+    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine)
+    if input is None:
+        question = from_split(hybrid, "test" if split is None else split, seed or 0, count or 16, frame or 0, changes)
     else:
-        question = from_split(hybrid, split, seed, count, frame or 0, changes)
+        question = from_file(input, hybrid.spec, frame, changes)
     request = Request(horizon, mode, q, coverage, check, tolerance, error_map)
     told = predict_to_files(model, hybrid, question, request, out, keep)
     if json:
@@ -158,13 +171,16 @@ def models(
 @commands.command(epilog="For example: hybridworld card ball3d --out docs/models")
 def card(
     model: ModelArgument,
-    out: Annotated[Path, typer.Option(help="Folder for the page; the same as data stands beside the model.")] = Path(
-        "out/models"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the page; the same as data goes beside the model, or here if that ships.")
+    ] = Path("out/models"),
     count: Annotated[
         int | None, typer.Option(min=2, help="Trajectories per split (default: what a minute of the solver gives, 16 to 200).")
     ] = None,
     notes: Annotated[Path | None, typer.Option(metavar="FILE", help="Further known failures, one sentence per line.")] = None,
+    release: Annotated[
+        bool, typer.Option("--release", help="For maintainers: write the data of a model that ships into the package.")
+    ] = False,
     backbone: BackboneOption = None,
     system_option: SolverOption = None,
 ) -> None:
@@ -172,7 +188,7 @@ def card(
     from hybridworld.app.card import make_card
 
     environment = chosen_system(None, system_option) if system_option else None
-    make_card(model, backbone, environment, count, notes, out)
+    make_card(model, backbone, environment, count, notes, out, release)
 
 
 @commands.command()

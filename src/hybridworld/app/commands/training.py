@@ -111,12 +111,16 @@ def calibrate(
 
     if (model is None) == (own is None):
         raise InvalidInput("Name the model: one that ships or its file as the argument, or your own code with --model.")
+    if own is None and horizons is not None:
+        raise InvalidInput("--horizons says what code that --model names answers: a model's file knows its own, leave it out.")
+    if own is not None and backbone is not None:
+        raise InvalidInput("--backbone is the code of a model's file, and --model is code by itself: leave out one.")
     environment = own_system(system_option)
     if own is not None:
-        path, bundle = calibrate_own(own, environment, horizons, data, count, out, signal)
+        found = calibrate_own(own, environment, horizons, data, count, out, signal, device)
     else:
-        path, bundle = calibrate_to_file(model or "", backbone, data, environment, count, out, signal, device)
-    show_calibration(path, bundle)
+        found = calibrate_to_file(model or "", backbone, data, environment, count, out, signal, device)
+    show_calibration(*found)
 
 
 @commands.command(epilog="For example: hybridworld refine ball3d --from log/ball3d --minutes 10")

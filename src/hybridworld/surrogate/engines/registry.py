@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from hybridworld.errors import InvalidInput, nearest
+from hybridworld.physics.arguments import checked_text
 from hybridworld.physics.registry import module_from_file
 from hybridworld.surrogate.engines import in_onnxruntime, in_openvino, in_torch
 from hybridworld.surrogate.engines.engine import Engine
@@ -19,7 +20,7 @@ def installed(quick: bool = False) -> list[str]:
 
 def find_engine(name: str) -> Engine:
     """The engine of that name, or a user's own: the Engine that `path/to/file.py:NAME` holds."""
-    path, _, own = name.partition(":")
+    path, _, own = checked_text("The engine", name).partition(":")
     found = getattr(module_from_file(Path(path)), own, None) if path.endswith(".py") else ENGINES.get(name)
     if not isinstance(found, Engine):
         choices = (AUTO, EAGER, *ENGINES)
