@@ -16,6 +16,7 @@ from hybridworld.bench.worth.contenders import interpolated, interpolation, meth
 from hybridworld.bench.worth.frontier import draw_frontier
 from hybridworld.bench.worth.measure import Row, deviations, measure, refined, rmse
 from hybridworld.bench.worth.verdict import break_even, gain_of, generation_seconds, price, rival_of, standing, verdict
+from hybridworld.data.provenance import STREAM
 from hybridworld.deploy.load import find_model
 from hybridworld.physics.grids import coarsen, refine
 from hybridworld.surrogate.bundle import load_bundle
@@ -321,7 +322,7 @@ def test_the_price_of_a_surrogate():
     assert found["generation_seconds"] == generation and found["training_seconds"] == 660 and batched["how"] == "in batches"
     assert single["compiled"] == pytest.approx((660 + generation) / 0.036)
     assert single["equal_error"] == pytest.approx((660 + generation) / 0.004)
-    assert price(spec, {"seconds": 660.0, "data": "a stream from the solver"}, rows)["generation_seconds"] == 0
+    assert price(spec, {"seconds": 660.0, "source": STREAM}, rows)["generation_seconds"] == 0
     unknown = price(spec, {}, rows)
     assert unknown["training_seconds"] is None and unknown["queries"][0]["compiled"] is None
 
