@@ -13,6 +13,7 @@ from hybridworld.bench.card import JUDGING, Cell, card_at, core_hours, default_c
 from hybridworld.data.evidence import fresh_pairs
 from hybridworld.data.generate import generate
 from hybridworld.data.plan import Plan
+from hybridworld.data.provenance import OWN, SOURCES
 from hybridworld.deploy import load
 from hybridworld.deploy.load import shipped
 from hybridworld.errors import InvalidInput
@@ -45,7 +46,8 @@ def test_a_model_that_ships_is_small_and_has_its_card(name):
     path = shipped()[name]
     card = card_at(path)
     assert path.stat().st_size <= LARGEST
-    assert card is not None and card["name"] == name and card["sha256"]
+    assert card is not None and card["name"] == name and card["bytes"] == path.stat().st_size
+    assert load_bundle(path).provenance["source"] in SOURCES
     assert {cell["split"] for cell in card["cells"]} == set(JUDGING)
     assert (PAGES / f"{name}.md").read_text() == page_of(card)
     assert not re.search(r"(?<![\w.])/(work|home|root|tmp|Users)/", json.dumps(card))
@@ -70,7 +72,7 @@ def test_the_recipe_is_the_command_that_trained_it():
         "--set training.epochs=160 --set training.samples=51200 --set training.batch=256 --set training.patience=160"
     )
     assert core_hours(bundle) == pytest.approx(bundle.provenance["seconds"] / 3600)
-    known = {**bundle.provenance, "minutes": 10.0, "data": "9 trajectories", "data seconds": 36.0, "threads": "2"}
+    known = {**bundle.provenance, "minutes": 10.0, "source": OWN, "data seconds": 36.0, "threads": "2"}
     timed = replace(bundle, provenance=known, reference={"resolved": 4})
     assert recipe_of(timed, find_system("ball3d")).startswith(
         "hybridworld train ball3d --resolved 4 --minutes 10 --preset laptop"

@@ -1,4 +1,4 @@
-"""Proofs: every kind of state has its row, only what is known is shown, and panels that are compared share a scale."""
+"""Forecasts: every kind of state has its row, only what is known is shown, and panels that are compared share a scale."""
 
 from dataclasses import replace
 
@@ -76,7 +76,15 @@ def test_a_forecast_that_is_not_a_number_is_drawn_around(kind, draw):
     spec = SPECS[kind]
     row = make_row(spec)
     worst = np.full_like(row.error, np.nan)
-    draw(spec, replace(row, prediction=np.full_like(row.state, np.nan), error_map=worst, error=worst))
+    figure = draw(spec, replace(row, prediction=np.full_like(row.state, np.nan), error_map=worst, error=worst))
+    assert headings(figure) == FULL
+    for ax in figure.axes:
+        assert np.isfinite([*ax.get_xlim(), *ax.get_ylim()]).all()
+        assert all(np.isfinite([image.norm.vmin, image.norm.vmax]).all() for image in ax.images)
+    if spec.is_field and len(spec.grid) > 1:
+        for heading in FULL:
+            unknown = heading not in ("input", "true future")
+            assert (np.ma.getmaskarray(panels(figure, heading).images[0].get_array()) == unknown).all()
 
 
 def test_states_share_one_scale_and_errors_another(draw):

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from safetensors.torch import load, load_file, save, save_file
 from torch import nn
 
+from hybridworld.data.provenance import STREAM
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate import bundle as bundles
 from hybridworld.surrogate.bundle import Bundle, digest, load_bundle, save_bundle
@@ -55,6 +57,12 @@ def refusal(path, **options):
 
 
 # There and back.
+
+
+def test_what_older_files_tell_in_sentences_is_read_as_data(path):
+    told = {"data": "a stream from the solver of ball3d, version 1", "from": "m.safetensors with the sha256 0"}
+    save_bundle(path, replace(made(), provenance=told))
+    assert load_bundle(path).provenance == {**told, "source": STREAM, "from name": "m.safetensors"}
 
 
 @pytest.mark.parametrize("environment", [Oscillator(), Ring()], ids=["mlp", "unet"])

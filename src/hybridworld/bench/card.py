@@ -205,7 +205,7 @@ def recipe_of(bundle: Bundle, environment: Environment) -> str:
     if bundle.reference.get("resolved", 1) > 1:
         words.append(f"--resolved {bundle.reference['resolved']}")
     if known.get("from"):
-        words.append(f"--from {known.get('from name', known['from'].partition(' ')[0])}")  # older files tell both in one
+        words.append(f"--from {known['from name']}")
     if "minutes" in known:
         words.append(f"--minutes {known['minutes']:g}")
     if was_streamed(known):

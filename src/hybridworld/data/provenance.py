@@ -52,7 +52,15 @@ def footnote() -> str:
 
 
 def was_streamed(provenance: Mapping[str, Any]) -> bool:
-    """Whether a model with that provenance learned from the solver at work; files of older versions tell it in words alone."""
-    if "source" in provenance:
-        return provenance["source"] == STREAM
-    return str(provenance.get("data", "")).startswith("a stream")
+    """Whether a model with that provenance learned from the solver at work."""
+    return provenance.get("source") == STREAM
+
+
+def from_older_file(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's provenance with `source` and `from name`, which files of older versions tell in sentences alone."""
+    known = dict(provenance)
+    if str(known.get("data", "")).startswith("a stream"):
+        known.setdefault("source", STREAM)
+    if "from" in known:
+        known.setdefault("from name", known["from"].partition(" ")[0])
+    return known

@@ -2,7 +2,7 @@
 
 Tables are as printed, with the digits they have. Cuts and gaps are shares (a cut of "-57%" is 0.57), as in `metrics.Cut`.
 Of figures we only have what captions and text say about them. Where the paper contradicts itself, both versions are kept, and
-`INCONSISTENCIES` says so.
+`INCONSISTENCIES` says so. Table 11, the hyperparameters, is the preset `paper` of `surrogate.config`.
 """
 
 from collections.abc import Mapping
@@ -518,75 +518,3 @@ HARDWARE = Hardware(
     threads_in_benchmarks=8,
 )
 """Table 12 (tab:hardware): one laptop; threads in benchmarks are from the text below it."""
-
-
-@dataclass(frozen=True)
-class Hyperparameters:
-    """A column of the table of hyperparameters; None: does not apply."""
-
-    backbone: str
-    channel_multipliers: tuple[int, ...] | None
-    base_channels: int | None
-    hidden: int | None
-    time_embedding: int
-    parameters: float  # millions
-    lr: float
-    warmup: int  # epochs
-    batch: int
-    samples: int  # per epoch
-    epochs: int
-    total_samples: int
-    optimiser: str = "AdamW"
-    weight_decay: float = 1e-4
-    clip: float = 1.0
-    schedule: str = "cosine"
-    dagger: float = 0.1
-    patience: int = 15  # epochs
-    loss: str = "MSE on normalised state"
-
-
-HYPERPARAMETERS: Mapping[str, Hyperparameters] = {
-    "oregonator": Hyperparameters(
-        backbone="U-Net (4-stage)",
-        channel_multipliers=(1, 2, 4, 4),
-        base_channels=48,
-        hidden=None,
-        time_embedding=64,
-        parameters=3.56,
-        lr=2e-4,
-        warmup=3,
-        batch=8,
-        samples=5_000,
-        epochs=60,
-        total_samples=300_000,
-    ),
-    "euler2d": Hyperparameters(
-        backbone="U-Net (4-stage)",
-        channel_multipliers=(1, 2, 4, 4),
-        base_channels=48,
-        hidden=None,
-        time_embedding=64,
-        parameters=3.56,
-        lr=2e-4,
-        warmup=0,
-        batch=8,
-        samples=2_000,
-        epochs=40,
-        total_samples=80_000,
-    ),
-    "ball3d": Hyperparameters(
-        backbone="FiLM-MLP (4 blocks)",
-        channel_multipliers=None,
-        base_channels=None,
-        hidden=256,
-        time_embedding=64,
-        parameters=0.69,
-        lr=3e-4,
-        warmup=0,
-        batch=128,
-        samples=25_600,
-        epochs=80,
-        total_samples=2_000_000,  # about
-    ),
-}
-"""Table 11 (tab:training_hp); the defaults are what its three columns share."""

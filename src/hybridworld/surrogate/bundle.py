@@ -20,6 +20,7 @@ from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor, nn
 
 from hybridworld.data.atomic import make_place, write_atomically
+from hybridworld.data.provenance import from_older_file
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
@@ -109,7 +110,8 @@ def load_bundle(path: Path, backbone: str | Code | None = None, system: Environm
             config = checked(settings)
         else:
             config = wrapped_config(spec, **settings["surrogate"], **settings["training"])
-        validation, provenance, reference = content["validation"], content["provenance"], content.get("reference", {})
+        validation, provenance = content["validation"], from_older_file(content["provenance"])
+        reference = content.get("reference", {})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(f"{path} is not a model that can be read: {str(error).rstrip('.')}.") from error
     name = config.surrogate.backbone

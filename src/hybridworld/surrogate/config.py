@@ -195,7 +195,7 @@ PRESETS: dict[str, dict[bool, Settings]] = {  # name -> has the state a grid? ->
         False: {"surrogate": {"width": 32}, "training": VECTORS | {"lr": 3e-3, "samples": 2_560, "epochs": 3}},
     },
 }
-"""`paper`: the hyperparameter table (systems may add to it), and the state alone. `laptop`: what two cores do in the time of a
+"""`paper`: Table 11 of the paper (systems may add to it), and the state alone. `laptop`: what two cores do in the time of a
 coffee break; the network sees the parameters. `guided`: a network that corrects a coarse run of the system's own solver, for
 Euler 2D 50 minutes on two cores; a state vector has no coarse grid, and is trained as by `laptop`. `pure`: the same network
 without a guide, as the paper has it: it learns the dynamics from data alone. `smoke`: is everything connected?"""
