@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybridworld.data.cluster import NoCluster
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.registry import find_system
 from hybridworld.serve.limits import Budgets, Refusal, Request, asking, late
@@ -251,6 +252,27 @@ def test_a_cluster_that_fails_is_told_and_what_is_the_users_fault_stays_theirs(c
 
     with pytest.raises(InvalidInput, match="No such state"):
         cluster.acts(refuses)(state(), 3, PARAMS)
+
+
+def test_a_cluster_that_is_not_there_is_told_without_asking_it_again_and_found_when_it_is_back(cluster, caplog):
+    asked = []
+
+    def missing(states, frames, params):
+        asked.append(frames)
+        raise NoCluster("No dask scheduler answers at 'tcp://nowhere'.")
+
+    solve = cluster.acts(missing)
+    for _ in range(2):
+        with pytest.raises(Refusal, match="No dask scheduler answers") as told:
+            solve(state(), 3, PARAMS)
+        assert told.value.status == 503 and told.value.retry_after
+    assert asked == [3]
+    cluster.reach(Moody(), 60)
+    assert "No dask" in cluster.cut_off and asked == [3, 1]
+    solve = cluster.acts(lambda states, frames, params: states)
+    cluster.reach(Moody(), 60)
+    assert not cluster.cut_off
+    solve(state(), 3, PARAMS)
 
 
 def test_a_cluster_that_never_answers_is_given_up_in_time(cluster):

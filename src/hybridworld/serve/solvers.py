@@ -6,6 +6,7 @@ is limited per request and per client. It is estimated beforehand, reserved, and
     seconds = what a call without a frame takes + trajectories x frames x what one of them took lately
 """
 
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
@@ -15,17 +16,20 @@ from typing import Any
 
 import numpy as np
 
+from hybridworld.data.cluster import NoCluster
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import HybridWorldError, InvalidInput, SolverFailure
 from hybridworld.physics.environment import Environment, Sample, Solve
-from hybridworld.serve.limits import Budgets, Refusal, Request, asking, late
+from hybridworld.serve.limits import Budgets, Refusal, asking, late
 from hybridworld.serve.worker import Packed, pack
 from hybridworld.serve.workers import Workers
 
+log = logging.getLogger("hybridworld.serve")
 MEMORY = 0.9
 """Weight of the past in the running means of seconds and work."""
 FRAMES = 4  # of the first measurement
 REMOTE_CALLS = 64  # of a cluster, at once
+LATER = 5.0  # seconds after which a cluster that failed may answer again
 
 
 @dataclass
@@ -57,6 +61,8 @@ class Solvers:
         self._learning = Lock()
         self._remote: dict[Packed, Solve] = {}
         self._calls = ThreadPoolExecutor(REMOTE_CALLS, "cluster") if dask else None
+        self.cut_off = ""
+        """Why the cluster did not answer when it was last asked; empty where it did, or where there is none."""
 
     def solve_for(self, environment: Environment) -> Solve:
         """`environment.solve` within budgets, for `HybridModel.through`."""
@@ -109,6 +115,19 @@ class Solvers:
         cost.learn(FRAMES, self.workers.run(environment, "solve", state, FRAMES, params, seconds=seconds)[1])
         return cost
 
+    def reach(self, environment: Environment, seconds: float) -> None:
+        """Let the cluster, where there is one, solve a frame; `cut_off` tells whether it did."""
+        if not self._dask:
+            return
+        sample = self.workers.run(environment, "initial", "val", 0, seconds=seconds)[0]
+        try:
+            self._on_cluster(environment, (sample.state[None], 1, sample.params[None]), seconds)
+            self.cut_off = ""
+        except Exception as error:
+            if not self.cut_off:
+                log.error("%s", error)
+            self.cut_off = str(error)
+
     def close(self) -> None:
         """End the processes."""
         self.workers.close()
@@ -117,6 +136,9 @@ class Solvers:
 
     def _within_budget(self, environment: Environment, work: int, method: str, *arguments: Any) -> tuple[Any, float]:
         """`work` is the number of trajectories times that of frames."""
+        remote = self._dask is not None and method == "solve"
+        if remote and self.cut_off:
+            raise Refusal(503, self.cut_off, retry_after=LATER)
         request = asking.get()
         cost = self.measure(environment, request.left)
         expected = cost.of(work)
@@ -124,7 +146,10 @@ class Solvers:
         self._budgets.take(request.client, expected)
         took = expected
         try:
-            answer, took = self._run(environment, method, arguments, request)
+            if remote:
+                answer, took = self._on_cluster(environment, arguments, request.left)
+            else:
+                answer, took = self.workers.run(environment, method, *arguments, seconds=request.left)
         finally:
             request.give(expected - took)
             self._budgets.give(request.client, expected - took)
@@ -133,19 +158,21 @@ class Solvers:
             cost.learn(work, took)
         return answer, took
 
-    def _run(self, environment: Environment, method: str, arguments: tuple[Any, ...], request: Request) -> tuple[Any, float]:
-        if not (self._calls and self._dask and method == "solve"):
-            return self.workers.run(environment, method, *arguments, seconds=request.left)
+    def _on_cluster(self, environment: Environment, arguments: tuple[Any, ...], seconds: float) -> tuple[np.ndarray, float]:
+        assert self._dask is not None and self._calls is not None
         key = pack(environment)
         if key not in self._remote:
             self._remote[key] = solve_on(self._dask, environment)
         began = time.monotonic()
         try:
-            answer = self._calls.submit(self._remote[key], *arguments).result(request.left)
+            answer = self._calls.submit(self._remote[key], *arguments).result(seconds)
         except TimeoutError as error:
             raise late() from error
+        except NoCluster as error:
+            self.cut_off = str(error)
+            raise Refusal(503, self.cut_off, retry_after=LATER) from error
         except (InvalidInput, SolverFailure):
             raise
         except HybridWorldError as error:
-            raise Refusal(503, str(error), retry_after=5) from error
+            raise Refusal(503, str(error), retry_after=LATER) from error
         return answer, time.monotonic() - began
