@@ -7,9 +7,12 @@ import h5py
 import numpy as np
 import pytest
 
+from hybridworld.deploy.load import shipped
 from hybridworld.deploy.question import from_file
+from hybridworld.errors import InvalidInput
+from hybridworld.serve.catalogue import Catalogue
 from tests.serve.asking import infer_request, packed, send, sentence, unpacked
-from tests.serve.served import SYSTEMS, question, save_model
+from tests.serve.served import SYSTEMS, question, running, save_model
 
 
 def get(server, path):
@@ -38,8 +41,6 @@ def test_the_page_knows_every_model_and_every_system(told):
 
 
 def test_a_bundle_that_appears_is_served_and_a_broken_one_disturbs_nothing(tmp_path):
-    from hybridworld.serve.catalogue import Catalogue
-
     runs = tmp_path / "runs"
     found = Catalogue(["ball3d"], runs)
     assert [served.name for served in found.all] == ["ball3d", "oregonator", "euler2d", "tabletop"]
@@ -50,6 +51,16 @@ def test_a_bundle_that_appears_is_served_and_a_broken_one_disturbs_nothing(tmp_p
     assert [served.name for served in found.all][:2] == ["ball3d", "mine"]
     assert list(found.problems) == ["broken"]
     assert found.find("mine").system.spec.grid == (16, 16)
+
+
+def test_a_model_whose_system_lacks_a_package_is_left_out_and_named_it_is_an_error(monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr("hybridworld.physics.tabletop_scene.find_spec", lambda name: None)
+    found = Catalogue(None, tmp_path)
+    assert {served.name for served in found.all} == {*shipped()} - {"tabletop"}
+    assert [record.getMessage() for record in caplog.records] == [f"tabletop is not served: {found.problems['tabletop']}"]
+    assert "tabletop needs MuJoCo" in found.problems["tabletop"]
+    with pytest.raises(InvalidInput, match="tabletop needs MuJoCo"):
+        Catalogue(["tabletop"])
 
 
 def test_initial_states_are_those_of_the_split(server, known):
@@ -91,9 +102,6 @@ def test_the_true_future_is_the_solvers_with_its_time(server):
 
 
 def test_a_system_without_a_model_has_a_future(tmp_path):
-    from hybridworld.serve.catalogue import Catalogue
-    from tests.serve.served import running
-
     with running(Catalogue(["ball3d"], systems=[SYSTEMS["swing"]])) as other:
         _, start = unpacked(get(other, "/page/models/oscillator/start"))
         _, told = unpacked(post(other, "/page/models/oscillator/future", *packed({"frames": 2, "every": 1}, **start)))

@@ -233,6 +233,17 @@ def test_while_it_starts_it_is_not_ready(moody, monkeypatch):
         assert send(found.port, "GET", "/v2/health/ready")[0] == 200
 
 
+def test_without_its_cluster_it_is_not_ready_and_the_surrogate_still_answers(moody, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("tests.serve.served.wait_until", lambda condition: None)
+    with running(moody, dask="tcp://127.0.0.1:9") as found:  # nobody listens there
+        wait_until(lambda: found.server.started and found.service.warm)
+        assert send(found.port, "GET", "/v2/health/ready")[0] == 503
+        status, headers, _ = told = infer(found, q=0)
+        assert status == 503 and headers["retry-after"] and "No dask scheduler answers" in sentence(told)
+        assert infer(found, mode=1)[0] == 200
+
+
 def test_it_drains_when_it_is_told_to_stop(tmp_path):
     """SIGTERM while a request is at work: that one is answered, and the process and its workers end with code 0."""
     code = "from hybridworld.app.cli import main; main()"

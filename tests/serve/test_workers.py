@@ -4,15 +4,17 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybridworld.data.cluster import NoCluster
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.registry import find_system
-from hybridworld.serve.limits import Budgets, Refusal, Request, asking
+from hybridworld.serve.limits import Budgets, Refusal, Request, asking, late
 from hybridworld.serve.solvers import Cost, Solvers
 from hybridworld.serve.workers import Workers
 from tests.serve.moody import Cold, Moody
@@ -124,9 +126,64 @@ def solvers(workers):
 def test_a_request_that_would_take_too_long_is_refused_before_any_work(solvers):
     cost = solvers.measure(solvers.environment, 120)
     cost.seconds = cost.work  # a second per trajectory and frame
-    with pytest.raises(Refusal, match="would work about 11 s on this request, and may work 10 s") as told:
+    with pytest.raises(Refusal, match=r"would work about 11\.0 s on this request, and may work 10\.0 s") as told:
         solvers.solve_for(solvers.environment)(state(), 11, PARAMS)
     assert told.value.status == 422 and not solvers.spent
+
+
+class Fake:
+    """In place of workers: whatever has to be solved takes a second, so they say, and 16 frames wait for a cue."""
+
+    def __init__(self, measuring=0.0):
+        self.measuring, self.solved, self.cue = measuring, 0, threading.Event()
+
+    def prepare(self, environment):
+        pass
+
+    def run(self, environment, method, *arguments, seconds):
+        if method == "initial":
+            time.sleep(self.measuring)
+            return environment.initial(*arguments), 0.0
+        if arguments[1] == 16:
+            self.solved += 1
+            self.cue.wait(5)
+        return arguments[0], float(arguments[1] > 0)
+
+
+@pytest.mark.parametrize("measuring", [0.0, 0.2], ids=["measured before", "measured meanwhile"])
+def test_horizons_that_are_solved_at_once_share_the_time_of_their_request(measuring):
+    workers, refused = Fake(measuring), []
+    solvers = Solvers(workers, Budgets(600.0))
+    if not measuring:
+        solvers.measure(Moody(), 10)
+    request = Request("me", time.monotonic() + 60, 7.0)  # enough for one solve of 16 frames, at a second per 4
+
+    def solve(_):
+        asking.set(request)
+        try:
+            solvers.solve_for(Moody())(state(), 16, PARAMS)
+        except Refusal as error:
+            refused.append(error.status)
+            if len(refused) == 19:
+                workers.cue.set()
+
+    with ThreadPoolExecutor(20) as threads:
+        list(threads.map(solve, range(20)))
+    assert workers.solved == 1 and refused == [422] * 19
+    assert request.solver_seconds == pytest.approx(6.0)  # of the 4 s that were reserved, 3 came back
+
+
+def test_a_measurement_that_failed_is_made_again():
+    workers, moody = Fake(), Moody()
+    solvers, workers.run = Solvers(workers, Budgets(600.0)), fails
+    with pytest.raises(Refusal, match="no answer in time"):
+        solvers.measure(moody, 10)
+    del workers.run
+    assert solvers.measure(moody, 10).of(8) == pytest.approx(2.0)
+
+
+def fails(*arguments, **more):
+    raise late()
 
 
 def test_a_client_that_has_used_its_time_is_refused_and_others_are_not(solvers):
@@ -169,6 +226,7 @@ def cluster(workers, monkeypatch):
     class Cluster(Solvers):
         def acts(self, action):
             monkeypatch.setattr("hybridworld.serve.solvers.solve_on", lambda address, environment: action)
+            self._remote.clear()
             return self.solve_for(Moody())
 
     found = Cluster(workers, Budgets(60.0), dask="tcp://nowhere")
@@ -194,6 +252,27 @@ def test_a_cluster_that_fails_is_told_and_what_is_the_users_fault_stays_theirs(c
 
     with pytest.raises(InvalidInput, match="No such state"):
         cluster.acts(refuses)(state(), 3, PARAMS)
+
+
+def test_a_cluster_that_is_not_there_is_told_without_asking_it_again_and_found_when_it_is_back(cluster, caplog):
+    asked = []
+
+    def missing(states, frames, params):
+        asked.append(frames)
+        raise NoCluster("No dask scheduler answers at 'tcp://nowhere'.")
+
+    solve = cluster.acts(missing)
+    for _ in range(2):
+        with pytest.raises(Refusal, match="No dask scheduler answers") as told:
+            solve(state(), 3, PARAMS)
+        assert told.value.status == 503 and told.value.retry_after
+    assert asked == [3]
+    cluster.reach(Moody(), 60)
+    assert "No dask" in cluster.cut_off and asked == [3, 1]
+    solve = cluster.acts(lambda states, frames, params: states)
+    cluster.reach(Moody(), 60)
+    assert not cluster.cut_off
+    solve(state(), 3, PARAMS)
 
 
 def test_a_cluster_that_never_answers_is_given_up_in_time(cluster):

@@ -6,7 +6,6 @@ from pathlib import Path
 from hybridworld.app.loading import tell
 from hybridworld.app.progress import stderr
 from hybridworld.deploy.engines import set_engine
-from hybridworld.deploy.load import shipped
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.registry import find_system
 from hybridworld.serve.limits import Limits
@@ -29,7 +28,7 @@ def serve_models(
     keep: Path | None = None,
     keep_most: int | None = None,
 ) -> bool:
-    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship are served.
+    """Serve until SIGTERM or Ctrl-C; was it Ctrl-C? Without `models`, all that ship and can be solved are served.
 
     With `keep`, what the solver answers in mode 2 is kept in keep/NAME, for each model `keep_most` answers.
     """
@@ -43,7 +42,7 @@ def serve_models(
     access = Access(host, token or None)
     with stderr.status("loading models"):
         own = [find_system(name) for name in systems]
-        catalogue = Catalogue(models or shipped(), runs, own, backbone, engine, keep, keep_most)
+        catalogue = Catalogue(models or None, runs, own, backbone, engine, keep, keep_most)
         service = Service(catalogue, limits, workers, dask, prepare=lambda model: set_engine(model, engine, tell))
     names = ", ".join(each.name for each in catalogue.all if each.model is not None) or "none"
     return run(service, access, port, browser, lambda url: print(f"{url}  models: {names}; Ctrl-C stops it", flush=True))

@@ -14,6 +14,10 @@ IN_THE_AIR = 2  # shards per worker, so that memory stays bounded
 ANY_PORT: dict[str, Any] = {"scheduler_kwargs": {"dashboard_address": ":0"}}  # or dask warns where there is another cluster
 
 
+class NoCluster(InvalidInput):
+    """No scheduler answers at the given address."""
+
+
 def on_cluster(
     address: str, workers: int, work: Callable[..., tuple[bytes, dict]], environment: Environment, todo: list[Shard], dtype: str
 ) -> Iterator[tuple[Shard, bytes, dict[str, Any]]]:
@@ -58,7 +62,7 @@ def connected(address: str, workers: int) -> Iterator[Any]:
         try:
             client = Client(cluster or address, timeout="5s", set_as_default=False)  # the caller may use dask for other things
         except (OSError, TimeoutError, ValueError) as error:
-            raise InvalidInput(f"No dask scheduler answers at '{address}' ({error}).") from error
+            raise NoCluster(f"No dask scheduler answers at '{address}' ({error}).") from error
         held.callback(client.close)
         yield client
 

@@ -123,7 +123,7 @@ class Catalogue:
 
     def __init__(
         self,
-        models: Iterable[str] = (),
+        models: Iterable[str] | None = (),
         runs: Path | None = None,
         systems: Sequence[Environment] = (),
         backbone: str | None = None,
@@ -131,8 +131,9 @@ class Catalogue:
         keep: Path | None = None,
         most: int | None = None,
     ) -> None:
-        """`models`: names that ship, files, or NAME=FILE. `systems` are the user's own, with their solvers.
+        """`models`: names that ship, files, or NAME=FILE; None: all that ship and can be solved with what is installed.
 
+        `systems` are the user's own, with their solvers.
         With `keep`, what the solver answers is kept in keep/NAME, `most` answers per model.
         """
         self._keep, self._most = keep, most
@@ -140,8 +141,11 @@ class Catalogue:
         self._entries: dict[str, Served] = {}
         self._stamps: dict[Path, int] = {}
         self.problems: dict[str, str] = {}
-        """Why a bundle in `runs` is not served."""
-        for wish in models:
+        """Why a bundle in `runs`, or a model that ships and was not asked for by name, is not served."""
+        if models is None:
+            for name, path in shipped().items():
+                self._try(name, path)
+        for wish in models or ():
             name, _, file = wish.rpartition("=")
             path = find_model(file)
             self.add(self._load(name or (file if file in shipped() else name_of(path)), path))
@@ -166,13 +170,8 @@ class Catalogue:
                 stamp = path.stat().st_mtime_ns
                 if self._stamps.get(path) == stamp:
                     continue
-                self._stamps[path], name = stamp, name_of(path)
-                try:
-                    self.add(self._load(name, path))
-                    self.problems.pop(name, None)
-                except HybridWorldError as error:
-                    self.problems[name] = str(error)
-                    log.warning("%s is not served: %s", path, error)
+                self._stamps[path] = stamp
+                self._try(name_of(path), path)
 
     def find(self, name: str) -> Served:
         """The model or system of that name."""
@@ -194,28 +193,43 @@ class Catalogue:
         """All that is served: models first, then bare systems."""
         return sorted(self._entries.values(), key=lambda served: served.model is None)
 
+    def _try(self, name: str, path: Path) -> None:
+        """Serve what is there, or say why not."""
+        try:
+            self.add(self._load(name, path))
+            self.problems.pop(name, None)
+        except HybridWorldError as error:
+            self.problems[name] = str(error)
+            log.warning("%s is not served: %s", name, error)
+
     def _load(self, name: str, path: Path) -> Served:
+        model = self._model(path)
+        if model.system is not None and model.system.lacks:
+            raise InvalidInput(model.system.lacks)
+        if self._keep is not None:
+            model = model.keeping(self._keep / name, self._most)
+        return Served(name, model, path=path, engine=self._engine)
+
+    def _model(self, path: Path) -> HybridModel:
         for system in self._systems:
             try:
                 model = load(path, system, self._backbone, engine=self._engine)
             except InvalidInput:
                 continue
             if model.spec.name == system.spec.name:
-                return self._served(name, model, path)
-        return self._served(name, load(path, None, self._backbone, engine=self._engine), path)
-
-    def _served(self, name: str, model: HybridModel, path: Path) -> Served:
-        if self._keep is not None:
-            model = model.keeping(self._keep / name, self._most)
-        return Served(name, model, path=path, engine=self._engine)
+                return model
+        return load(path, None, self._backbone, engine=self._engine)
 
     def _add_systems(self) -> None:
-        """Add the systems for which there is no model."""
+        """Add the systems for which there is no model, and that can be solved with what is installed."""
         with_model = {served.spec.name for served in self._entries.values()}
         own = {system.spec.name: system for system in self._systems}
         for name in (*own, *known_systems()):
-            if name not in with_model and name not in self._entries:
-                self._entries[name] = Served(name, None, own[name] if name in own else find_system(name))
+            if name in with_model or name in self._entries:
+                continue
+            system = own[name] if name in own else find_system(name)
+            if not system.lacks:
+                self._entries[name] = Served(name, None, system)
 
 
 def name_of(path: Path) -> str:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 
 from hybridworld.errors import HybridWorldError
@@ -53,6 +53,7 @@ class Request:
     client: str
     deadline: float  # of time.monotonic()
     solver_seconds: float
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def left(self) -> float:
@@ -61,6 +62,22 @@ class Request:
         if left <= 0:
             raise late()
         return left
+
+    def take(self, seconds: float, solver: str) -> None:
+        """Reserve time of that solver; raises where less is left. Horizons of one request may ask at once."""
+        with self._lock:
+            if seconds > self.solver_seconds:
+                raise Refusal(
+                    422,
+                    f"The solver of {solver} would work about {seconds:.1f} s on this request, and may work "
+                    f"{max(0.0, self.solver_seconds):.1f} s: ask for fewer states, a shorter horizon, or a larger q.",
+                )
+            self.solver_seconds -= seconds
+
+    def give(self, seconds: float) -> None:
+        """Return what was reserved and not used; a negative number takes more."""
+        with self._lock:
+            self.solver_seconds += seconds
 
 
 asking: ContextVar[Request] = ContextVar("asking")

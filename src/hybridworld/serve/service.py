@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Thread
+from threading import Event, Thread
 from typing import TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from hybridworld.serve.workers import Workers
 
 T = TypeVar("T")
 PARTS = 64  # horizons of one request that are answered at once
+LOOK = 2.0  # seconds between two looks at the cluster
 WARM_UP = 300.0  # seconds that a first solve may take: kernels are compiled
 SWITCH = 5e-4  # seconds: a network's many short calls must not wait long for the interpreter
 
@@ -52,7 +53,7 @@ class Service:
         self.threads = ThreadPoolExecutor(self.limits.queue, "request")
         self._parts = ThreadPoolExecutor(PARTS, "part")
         self.warm = self.draining = False
-        self._prepare = prepare
+        self._prepare, self._closing = prepare, Event()
         self.broken: dict[str, str] = {}
         """Why a model could not be warmed up."""
         sys.setswitchinterval(min(SWITCH, sys.getswitchinterval()))
@@ -68,12 +69,13 @@ class Service:
         self.metrics.watch("queue_limit", "The most of them", lambda: self.limits.queue)
         self.metrics.watch("batch_waiting", "Calls of networks that wait for their batch", lambda: self.batcher.waiting)
         self.metrics.watch("workers_alive", "Solver processes that can take a task", lambda: self.solvers.workers.alive)
-        Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+        Thread(target=self._keep_warm, name="warm-up", daemon=True).start()
 
     @property
     def ready(self) -> bool:
         """Would a request to any model be answered now?"""
-        return self.warm and not self.draining and not self.broken and self.solvers.workers.alive > 0
+        works = not self.broken and not self.solvers.cut_off and self.solvers.workers.alive > 0
+        return self.warm and not self.draining and works
 
     def request(self, client: str) -> Request:
         """A request that begins now."""
@@ -117,6 +119,7 @@ class Service:
     def close(self) -> None:
         """Finish what was accepted, then end threads and processes."""
         self.draining = True
+        self._closing.set()
         self.threads.shutdown()
         self._parts.shutdown()
         self.batcher.close()
@@ -136,22 +139,34 @@ class Service:
                 self.metrics.deferral.labels(served.name).set(health.deferral)
                 self.metrics.drift.labels(served.name).set(health.alarm)
 
-    def _warm_up(self) -> None:
-        """Compile kernels and run each network once, so that the first user does not wait for it."""
+    def _keep_warm(self) -> None:
+        """Compile kernels and run each network once, so that the first user does not wait for it; then watch the cluster."""
         for served in self.catalogue.all:
             if served.model is None:
                 continue
             try:
-                self._prepare(served.model)
                 self.warm_up(served)
             except Exception as error:
                 self.broken[served.name] = str(error)
                 log.error("%s could not be warmed up: %s", served.name, error)
+        self._reach_cluster()
         self.warm = True
+        while not self._closing.wait(LOOK):
+            if self.solvers.cut_off:
+                self._reach_cluster()
+
+    def _reach_cluster(self) -> None:
+        for served in self.catalogue.all:
+            if served.system is not None:
+                self.solvers.reach(served.system, WARM_UP)
+                return
 
     def warm_up(self, served: Served) -> None:
-        """One solve and one forecast."""
-        if served.system is None or served.model is None:
+        """Prepare a model, and let it answer once."""
+        if served.model is None:
+            return
+        self._prepare(served.model)
+        if served.system is None:
             return
         request = Request("the server itself", time.monotonic() + WARM_UP, np.inf)
         model, system = self.routed(served, None), served.system

@@ -6,25 +6,30 @@ is limited per request and per client. It is estimated beforehand, reserved, and
     seconds = what a call without a frame takes + trajectories x frames x what one of them took lately
 """
 
+import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, TimeoutError
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from hybridworld.data.cluster import NoCluster
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import HybridWorldError, InvalidInput, SolverFailure
 from hybridworld.physics.environment import Environment, Sample, Solve
-from hybridworld.serve.limits import Budgets, Refusal, Request, asking, late
+from hybridworld.serve.limits import Budgets, Refusal, asking, late
+from hybridworld.serve.worker import Packed, pack
 from hybridworld.serve.workers import Workers
 
+log = logging.getLogger("hybridworld.serve")
 MEMORY = 0.9
 """Weight of the past in the running means of seconds and work."""
 FRAMES = 4  # of the first measurement
 REMOTE_CALLS = 64  # of a cluster, at once
+LATER = 5.0  # seconds after which a cluster that failed may answer again
 
 
 @dataclass
@@ -52,11 +57,12 @@ class Solvers:
         self, workers: Workers, budgets: Budgets, dask: str | None = None, spent: Callable[[str, float], None] = lambda *_: None
     ) -> None:
         self.workers, self._budgets, self._dask, self._spent = workers, budgets, dask, spent
-        self._costs: dict[int, Cost] = {}  # by the id of the environment, which
-        self._known: list[Environment] = []  # stays its own as long as it lives
+        self._costs: dict[Packed, Future[Cost]] = {}
         self._learning = Lock()
-        self._remote: dict[int, Solve] = {}
+        self._remote: dict[Packed, Solve] = {}
         self._calls = ThreadPoolExecutor(REMOTE_CALLS, "cluster") if dask else None
+        self.cut_off = ""
+        """Why the cluster did not answer when it was last asked; empty where it did, or where there is none."""
 
     def solve_for(self, environment: Environment) -> Solve:
         """`environment.solve` within budgets, for `HybridModel.through`."""
@@ -86,19 +92,41 @@ class Solvers:
         return samples, np.asarray(states, np.float64)
 
     def measure(self, environment: Environment, seconds: float) -> Cost:
-        """Prepare the workers for a system, and learn what it takes; once."""
+        """Prepare the workers for a system, and learn what it takes; once. Whoever asks meanwhile waits for that."""
+        key = pack(environment)
         with self._learning:
-            known = self._costs.get(id(environment))
-            if known is not None:
-                return known
-            cost = self._costs[id(environment)] = Cost(0.0)
-            self._known.append(environment)
-            self.workers.prepare(environment)
+            first, known = key not in self._costs, self._costs.setdefault(key, Future())
+        if first:
+            try:
+                self.workers.prepare(environment)
+                known.set_result(self._measured(environment, seconds))
+            except BaseException as error:
+                del self._costs[key]
+                known.set_exception(error)
+        try:
+            return known.result(seconds)
+        except TimeoutError as error:
+            raise late() from error
+
+    def _measured(self, environment: Environment, seconds: float) -> Cost:
         sample = self.workers.run(environment, "initial", "val", 0, seconds=seconds)[0]
         state, params = sample.state[None], sample.params[None]
-        cost.call = min(self.workers.run(environment, "solve", state, 0, params, seconds=seconds)[1] for _ in range(3))
+        cost = Cost(min(self.workers.run(environment, "solve", state, 0, params, seconds=seconds)[1] for _ in range(3)))
         cost.learn(FRAMES, self.workers.run(environment, "solve", state, FRAMES, params, seconds=seconds)[1])
         return cost
+
+    def reach(self, environment: Environment, seconds: float) -> None:
+        """Let the cluster, where there is one, solve a frame; `cut_off` tells whether it did."""
+        if not self._dask:
+            return
+        sample = self.workers.run(environment, "initial", "val", 0, seconds=seconds)[0]
+        try:
+            self._on_cluster(environment, (sample.state[None], 1, sample.params[None]), seconds)
+            self.cut_off = ""
+        except Exception as error:
+            if not self.cut_off:
+                log.error("%s", error)
+            self.cut_off = str(error)
 
     def close(self) -> None:
         """End the processes."""
@@ -108,39 +136,43 @@ class Solvers:
 
     def _within_budget(self, environment: Environment, work: int, method: str, *arguments: Any) -> tuple[Any, float]:
         """`work` is the number of trajectories times that of frames."""
+        remote = self._dask is not None and method == "solve"
+        if remote and self.cut_off:
+            raise Refusal(503, self.cut_off, retry_after=LATER)
         request = asking.get()
         cost = self.measure(environment, request.left)
         expected = cost.of(work)
-        if expected > request.solver_seconds:
-            raise Refusal(
-                422,
-                f"The solver of {environment.spec.name} would work about {expected:.0f} s on this request, and may work "
-                f"{request.solver_seconds:.0f} s: ask for fewer states, a shorter horizon, or a larger q.",
-            )
+        request.take(expected, environment.spec.name)
         self._budgets.take(request.client, expected)
         took = expected
         try:
-            answer, took = self._run(environment, method, arguments, request)
+            if remote:
+                answer, took = self._on_cluster(environment, arguments, request.left)
+            else:
+                answer, took = self.workers.run(environment, method, *arguments, seconds=request.left)
         finally:
+            request.give(expected - took)
             self._budgets.give(request.client, expected - took)
-        request.solver_seconds -= took
         self._spent(environment.spec.name, took)
         if work:
             cost.learn(work, took)
         return answer, took
 
-    def _run(self, environment: Environment, method: str, arguments: tuple[Any, ...], request: Request) -> tuple[Any, float]:
-        if not (self._calls and self._dask and method == "solve"):
-            return self.workers.run(environment, method, *arguments, seconds=request.left)
-        if id(environment) not in self._remote:
-            self._remote[id(environment)] = solve_on(self._dask, environment)
+    def _on_cluster(self, environment: Environment, arguments: tuple[Any, ...], seconds: float) -> tuple[np.ndarray, float]:
+        assert self._dask is not None and self._calls is not None
+        key = pack(environment)
+        if key not in self._remote:
+            self._remote[key] = solve_on(self._dask, environment)
         began = time.monotonic()
         try:
-            answer = self._calls.submit(self._remote[id(environment)], *arguments).result(request.left)
+            answer = self._calls.submit(self._remote[key], *arguments).result(seconds)
         except TimeoutError as error:
             raise late() from error
+        except NoCluster as error:
+            self.cut_off = str(error)
+            raise Refusal(503, self.cut_off, retry_after=LATER) from error
         except (InvalidInput, SolverFailure):
             raise
         except HybridWorldError as error:
-            raise Refusal(503, str(error), retry_after=5) from error
+            raise Refusal(503, str(error), retry_after=LATER) from error
         return answer, time.monotonic() - began

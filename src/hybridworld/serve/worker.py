@@ -18,17 +18,18 @@ from hybridworld.physics.environment import Environment
 from hybridworld.physics.threads import thread_limit
 
 READY, BEGUN = "ready", "begun"
+Packed = tuple[bytes, str, str | None]
 FIRST = "first_solve"  # a task that loads or compiles kernels
 
 
-def pack(environment: Environment) -> tuple[bytes, str, str | None]:
+def pack(environment: Environment) -> Packed:
     """An environment for another process: itself, and the module and file of its class, which may be a user's."""
     module = type(environment.unresolved).__module__
     return pickle.dumps(environment), module, getattr(sys.modules.get(module), "__file__", None)
 
 
 @lru_cache(maxsize=64)
-def unpack(packed: tuple[bytes, str, str | None]) -> Environment:
+def unpack(packed: Packed) -> Environment:
     """Inverse of `pack`, in the other process."""
     content, module, file = packed
     try:
@@ -59,7 +60,7 @@ def work(pipe: Connection, threads: int) -> None:
             return
 
 
-def _answer(threads: int, packed: tuple[bytes, str, str | None], method: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _answer(threads: int, packed: Packed, method: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     began = time.perf_counter()
     try:
         with thread_limit(threads):

@@ -60,9 +60,11 @@ class Workers:
 
     def prepare(self, environment: Environment) -> None:
         """Let every process, now and whenever it is replaced, solve once with this system."""
+        task = (pack(environment), FIRST, ())
         with self._bell:
-            self._warm.append((pack(environment), FIRST, ()))
-            self._bell.notify_all()
+            if task not in self._warm:
+                self._warm.append(task)
+                self._bell.notify_all()
 
     def run(self, environment: Environment, method: str, *arguments: Any, seconds: float) -> tuple[Any, float]:
         """environment.method(*arguments) in one of the processes, and the seconds that it took there."""
