@@ -1,10 +1,10 @@
-"""Engines of a user's own: one that dies, one that is wrong, one that is right, and one that answers with another shape."""
+"""Engines of a user's own: one that dies, is wrong, is right, answers with another shape, or takes states of one shape."""
 
 import os
 import signal
 import time
 
-from hybridworld.surrogate.engines.engine import Engine
+from hybridworld.surrogate.engines.engine import Engine, Running
 
 
 def written(program, folder):
@@ -30,6 +30,18 @@ def cut(folder, answer, threads):
 
 def slow(folder, answer, threads):
     time.sleep(60)
+
+
+def of_one_size(surrogate):
+    """An engine at work that takes the states of this surrogate and no others, as OpenVINO does."""
+    shape = surrogate.spec.shape
+
+    def run(states, *more):
+        if states.shape[1:] != shape:
+            raise RuntimeError(f"the input has the shape [?,{','.join(map(str, shape))}]")
+        return surrogate.answer(states, *more)
+
+    return Running("of one size", run)
 
 
 DYING = Engine("dying", (), written, dying)

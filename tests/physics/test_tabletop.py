@@ -172,6 +172,7 @@ def test_without_mujoco_one_sentence_says_how_to_get_it(monkeypatch):
     sample = ENV.initial("test", 0)
     with pytest.raises(hw.InvalidInput, match=r"pip install 'hybrid-world-models\[robotics\]'"):
         ENV.solve(sample.state, 1, sample.params)
+    assert check_environment(ENV) == [ENV.lacks] != [""]
 
 
 def test_a_table_can_be_full():

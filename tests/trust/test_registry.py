@@ -2,16 +2,20 @@
 
 import numpy as np
 import pytest
+import torch
 
+from hybridworld.data.pairs import Pairs
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.oregonator import Oregonator
-from hybridworld.trust import registry
+from hybridworld.physics.tabletop import Tabletop
+from hybridworld.surrogate.validation import validation_pairs
+from hybridworld.trust import novelty, registry
 from hybridworld.trust.calibrate import calibrated_signals, calibration_arrays, with_calibration
 from hybridworld.trust.registry import find_signal, signals_for
 from hybridworld.trust.signal import Cost, Estimate, Ingredients
 from tests.deploy.fakes import seeded
-from tests.surrogate.flows import RING
+from tests.surrogate.flows import RING, table
 
 BALL, FIELD = Ball3D(), Oregonator(grid=(16, 16))
 
@@ -45,6 +49,19 @@ def test_every_signal_is_called_as_it_is_listed():
     for environment in (BALL, FIELD):
         known = signals_for(given(environment))
         assert {name: make().name for name, make in known.items()} == {name: name for name in known}
+
+
+def test_every_signal_draws_a_map_of_objects(monkeypatch):
+    monkeypatch.setattr(novelty, "PAIRS", {True: 8, False: 8})
+    env = Tabletop(grid=(3,))
+    net, known = seeded(env.spec), table(env, count=4)
+    pairs = Pairs(known, 4, horizons=(1, 2))
+    some = Ingredients(net, env, lambda: [net], lambda: pairs, lambda: validation_pairs(known, (1, 2), 8, 0), head_steps=1)
+    (states, params), signals = map(torch.from_numpy, env.initials("test", range(2))), signals_for(some)
+    asked = states.float(), torch.full((2,), 2.0), params.float()
+    assert {"density guard", "learned error head", "momentum residual", "Richardson, fixed-order", "ensemble"} <= set(signals)
+    shapes = {name: tuple(make()(*asked).error_map.shape) for name, make in signals.items()}
+    assert shapes == dict.fromkeys(signals, (2, 3))
 
 
 @pytest.mark.parametrize("name", ["step-doubling+symmetries", "step-doubling  +  symmetries", "step-doubling + symmetries"])

@@ -8,6 +8,7 @@ Up to the longest horizon that training has seen, an answer is one forecast. Bey
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,8 @@ from hybridworld.surrogate.horizons import composed
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust.bounds import COVERAGE, ErrorBound
 from hybridworld.trust.calibration import Calibration
-from hybridworld.trust.signal import Estimate, TrustSignal, distance
+from hybridworld.trust.registry import find_signal
+from hybridworld.trust.signal import Estimate, Ingredients, TrustSignal, distance
 from hybridworld.trust.step_doubling import StepDoubling
 from hybridworld.trust.tolerance import Delivered, check_tolerance, expected
 
@@ -351,17 +353,22 @@ class HybridModel:
     def resized(self, grid: tuple[int, ...]) -> Self:
         """The same model for another number of objects: a network for sets takes any, and so does its solver.
 
-        Thresholds and bounds stay those of the number that it was calibrated with.
+        Thresholds stay those of the number that it was calibrated with; error bounds hold for that one alone.
         """
-        if not self.spec.objects:
-            raise InvalidInput(f"The model of {self.spec.name} has the grid {self.spec.grid}: only sets of objects can grow.")
+        surrogate = self.surrogate.resized(grid)
+        return self._about(surrogate, None if self.system is None else self.system.resized(grid))
+
+    def solved_by(self, system: Environment) -> Self:
+        """The same model of objects with that system as its solver, for as many objects as that has."""
+        return self._about(self.surrogate.resized(system.spec.grid), system)
+
+    def _about(self, surrogate: Surrogate, system: Environment | None) -> Self:
         other = copy(self)
-        other.surrogate = copy(self.surrogate)  # the same weights
-        other.surrogate.engine = None  # it was made for one number
-        other.surrogate.spec = replace(self.spec, grid=tuple(grid))
-        if self.system is not None:
-            other.system = self.system.resized(grid)
-            other._solve = None if self._solve is None else other.system.solve
+        other.surrogate, other.system = surrogate, system
+        if system is not None and self._solve is not None:
+            other._solve = system.solve
+        with suppress(InvalidInput):  # what is not known by its name is the user's own, and stays
+            other.signal = find_signal(self.signal.name, Ingredients(surrogate, system))
         return other
 
     def _for(self, state: Any) -> Self:

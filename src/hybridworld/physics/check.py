@@ -35,6 +35,8 @@ def check_environment(environment: Environment) -> list[str]:
     findings = list(_check_spec(spec))
     if findings:
         return findings  # the rest reads the spec and would only repeat this
+    if environment.lacks:
+        return [environment.lacks]  # so would the rest, which solves
     findings += _run(_check_samples, environment)
     if findings:
         return findings

@@ -16,7 +16,8 @@ hundred deviations high can vanish by an answer of order one, where a change wou
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict
+from copy import copy
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 import numpy as np
@@ -121,7 +122,8 @@ class Surrogate(nn.Module):
         if self.config.guide and then is None:
             then = self.ask_guide(states, horizons, params)
         given = self.inputs(states, horizons, params, then)
-        if self.engine is None or torch.is_grad_enabled() or _watched.get():
+        other_size = states.shape[1:] != self.spec.shape  # an engine was made for one
+        if self.engine is None or torch.is_grad_enabled() or _watched.get() or other_size:
             return self.answer(**given)
         return self.engine(*given.values())
 
@@ -138,6 +140,14 @@ class Surrogate(nn.Module):
         if then is None:
             return self.denormalise(self.advance(z, horizons, params))
         return self.denormalise(self.correct(z, states, then, horizons, params))
+
+    def resized(self, grid: tuple[int, ...]) -> Self:
+        """The same weights for another number of objects."""
+        if not self.spec.objects:
+            raise InvalidInput(f"The model of {self.spec.name} has the grid {self.spec.grid}: only sets of objects can grow.")
+        other = copy(self)
+        other.spec = replace(self.spec, grid=tuple(grid))
+        return other
 
     def train(self, mode: bool = True) -> Self:
         """In training the weights change: an engine, which has a copy of them, is dropped."""

@@ -90,7 +90,7 @@ class DensityGuard:
                 prediction = self._surrogate(states, horizons, params)
         finally:
             watch.remove()
-        return prediction, seen[0].movedim(1, -1)
+        return prediction, seen[0] if isinstance(self._last, nn.Linear) else seen[0].movedim(1, -1)
 
 
 class _Moments:
