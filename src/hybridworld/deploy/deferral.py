@@ -62,4 +62,8 @@ def rule_for(
     check_tolerance(tolerance)
     bound, share = model.known_bound(), COVERAGE if coverage is None else coverage
     bound.check(share)
-    return lambda horizon, first: lambda score: (flagged(bound.of_answers(score, horizon, share, begins(first)), tolerance), None)
+
+    def by_bound(horizon: float, first: bool) -> Deferral:
+        return lambda score: (flagged(bound.of_answers(score, horizon, share, begins(first)), tolerance), None)
+
+    return by_bound
