@@ -168,7 +168,7 @@ def models(
         show_models(as_json=json)
 
 
-@commands.command(epilog="For example: hybridworld card ball3d --out docs/models")
+@commands.command(epilog="For example: hybridworld card runs/mine/model.safetensors --system mine.py:Mine")
 def card(
     model: ModelArgument,
     out: Annotated[
