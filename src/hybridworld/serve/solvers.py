@@ -17,7 +17,7 @@ import numpy as np
 
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import HybridWorldError, InvalidInput, SolverFailure
-from hybridworld.physics.environment import Environment, Sample, Solve
+from hybridworld.physics.environment import Environment, Sample, Solve, stacked
 from hybridworld.serve.limits import Budgets, Refusal, Request, asking, late
 from hybridworld.serve.workers import Workers
 
@@ -79,9 +79,8 @@ class Solvers:
     def initial(self, environment: Environment, split: str, seeds: range, frame: int) -> tuple[list[Sample], np.ndarray]:
         """The beginnings of trajectories of a split, and their states `frame` frames later."""
         samples = [self._within_budget(environment, 0, "initial", split, seed)[0] for seed in seeds]
-        states = np.stack([sample.state for sample in samples])
+        states, params = stacked(samples)
         if frame:
-            params = np.stack([sample.params for sample in samples])
             states = self._within_budget(environment, len(states) * frame, "record", states, frame, params)[0][:, :, -1]
         return samples, np.asarray(states, np.float64)
 

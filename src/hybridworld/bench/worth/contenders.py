@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Environment
+from hybridworld.physics.environment import Environment, stacked
 from hybridworld.physics.grids import coarsen, refine
 from hybridworld.physics.resolved import prolonged
 from hybridworld.physics.spec import StateSpec
@@ -85,7 +85,7 @@ def draw_starts(
 
     over_trajectories(work, count, SMALL)
     kinds = [str(each.origin.get("kind", "")) for each in samples]
-    return Starts(found.pop(0), np.stack([each.params for each in samples])), Known(kinds, found)
+    return Starts(found.pop(0), stacked(samples)[1]), Known(kinds, found)
 
 
 def methods_for(environment: Environment, hybrid: "HybridModel | None" = None) -> list[Method]:
