@@ -39,15 +39,15 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """How links are answered."""
+    """How the links of a chain are answered: by which rule, by which solver, with an error map or not."""
 
     rule: Rule
     solve: Solve | None
     """Who answers what the rule defers; None in mode 1."""
     mapped: bool
-    """Is there an error map?"""
+    """Whether each link has an error map."""
     promised: bool
-    """Is there a tolerance to be held?"""
+    """Whether the answers shall hold a tolerance."""
 
 
 def chained(model: "HybridModel", start: Start, horizon: float, way: Way) -> Forecast:
@@ -85,10 +85,10 @@ def mapped(model: "HybridModel", start: Start, horizon: float) -> Forecast:
 
 def gated(model: "HybridModel", start: Start, horizon: float, rule: Rule, solve: Solve) -> Forecast:
     """The forecast of surrogate and solver: the rule says who answers what."""
-    judge = rule(horizon)  # before any work: it may refuse
+    decide = rule(horizon)  # before any work: it may refuse
     forecast = mapped(model, start, horizon)
     assert forecast.score is not None
-    deferred, threshold = judge(forecast.score)
+    deferred, threshold = decide(forecast.score)
     answer, asked = forecast.state.astype(np.float64), start.of(deferred)
     with timed(forecast.seconds, "solver"):
         if deferred.any():

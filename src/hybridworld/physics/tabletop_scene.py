@@ -91,7 +91,7 @@ class Scene:
         return data
 
     def step(self, data: Any, action: list[float], steps: int) -> None:
-        """So many steps, in which the pusher moves with the action."""
+        """Advance MuJoCo's data by so many steps, in which the pusher moves with the action."""
         self.drive(data, action)
         _mujoco().mj_step(self.model, data, nstep=steps)
 

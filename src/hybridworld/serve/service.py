@@ -150,7 +150,7 @@ class Service:
         self.warm = True
 
     def warm_up(self, served: Served) -> None:
-        """One solve and one forecast."""
+        """Solve once and forecast once, so that the first client does not wait for what is compiled or loaded."""
         if served.system is None or served.model is None:
             return
         request = Request("the server itself", time.monotonic() + WARM_UP, np.inf)

@@ -40,7 +40,7 @@ class Cost:
         return self.call + work * self.seconds / self.work if self.work else self.call
 
     def learn(self, work: int, seconds: float) -> None:
-        """Take notice of a call."""
+        """Correct the cost by what a call with so much work took."""
         self.seconds = MEMORY * self.seconds + max(0.0, seconds - self.call)
         self.work = MEMORY * self.work + work
 
@@ -100,7 +100,7 @@ class Solvers:
         return cost
 
     def close(self) -> None:
-        """End the processes."""
+        """End the worker processes and drop the calls that wait."""
         self.workers.close()
         if self._calls:
             self._calls.shutdown(wait=False, cancel_futures=True)

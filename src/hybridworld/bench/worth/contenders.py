@@ -207,7 +207,7 @@ def interpolated(states: np.ndarray, weights: Sequence[np.ndarray]) -> np.ndarra
 
 
 def surrogate_answer(hybrid: "HybridModel") -> Answer:
-    """An answer in mode 1."""
+    """A method that answers with the surrogate alone (mode 1)."""
     return lambda states, horizon, params: (hybrid.predict(states, horizon, params, mode=1).state, None)
 
 
