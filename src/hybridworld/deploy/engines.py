@@ -199,12 +199,12 @@ def verdicts(model: HybridModel, names: Sequence[str], folder: Path) -> Iterator
         yield from (Verdict(name, why) for name in names)
         return
     for trial in try_engines(names, folder, threads):
-        yield verdict_on(model, trial, asked, folder)
+        yield verdict_of(model, trial, asked, folder)
     for path in chain(folder.glob("*.pt"), folder.glob("program.*")):
         path.unlink()
 
 
-def verdict_on(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, Tensor, Tensor]], folder: Path) -> Verdict:
+def verdict_of(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, Tensor, Tensor]], folder: Path) -> Verdict:
     """The verdict on an engine: its failure, or how its answers, maps and times compare with those of eager torch."""
     if trial.failure:
         return Verdict(trial.engine, trial.failure)
