@@ -30,7 +30,7 @@ $(WELL)/.ready: constraints-well.txt
 	$(WELL)/bin/pip install --quiet --constraint constraints-well.txt the_well
 	touch $@
 
-demo: setup ## simulate the three systems and show them on one page
+demo: setup ## simulate the four systems and show them on one page
 	$(RUN)/hybridworld demo
 
 test: setup ## the tests: minutes on two cores

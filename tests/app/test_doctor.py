@@ -18,7 +18,7 @@ def judged(monkeypatch):
     """Engines are judged as told, without a trial."""
     failures = {"eager-bf16": "died with SIGILL"}
     known = {name: Verdict(name, failures.get(name), 2.0, 2.0) for name in installed(quick=True)}
-    monkeypatch.setattr(engines, "judge_engines", lambda model, names: Memory(Path(), known))
+    monkeypatch.setattr(engines, "compare_engines", lambda model, names: Memory(Path(), known))
 
 
 def test_all_is_well_here_and_every_model_is_looked_at():

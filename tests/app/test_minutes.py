@@ -28,7 +28,7 @@ from tests.surrogate.flows import Drift, Oscillator
 @pytest.fixture
 def quick(monkeypatch):
     """Whatever things cost, this is what fits."""
-    monkeypatch.setattr(minutes, "TIMING", 0.0)
+    monkeypatch.setattr(minutes, "TIMED_SHARE", 0.0)
     monkeypatch.setattr(
         minutes,
         "divide",

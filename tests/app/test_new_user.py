@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def any_machine(monkeypatch):
     """The same short training wherever it runs: the budget is not measured."""
-    monkeypatch.setattr(schedule, "TIMING", 0.0)
+    monkeypatch.setattr(schedule, "TIMED_SHARE", 0.0)
     monkeypatch.setattr(schedule, "divide", lambda *given: Division(32, 2, 4, 24, 0.2, 0.2))
     monkeypatch.setattr(schedule, "samples_within", lambda *given: 256)
 

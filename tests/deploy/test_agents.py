@@ -111,7 +111,7 @@ class Ticking:
         return slow
 
 
-def timed_plan(backend, seconds, search, judge=(0.0, 0.0), check=(0.0, 0.0)):
+def timed_plan(backend, seconds, search, maps=(0.0, 0.0), check=(0.0, 0.0)):
     """The second decision of a planner whose moves take so many seconds per call and per state."""
     sample, clock = CART.initial("test", 0), Ticking()
     task = CART.task(np.random.default_rng(0), sample.state)
@@ -119,7 +119,7 @@ def timed_plan(backend, seconds, search, judge=(0.0, 0.0), check=(0.0, 0.0)):
     planner._move = clock.slowed(planner._move, *search)
     planner._truth = clock.slowed(planner._truth, *check)
     if backend == "hybrid":
-        planner._judge = clock.slowed(planner._judge, *judge)
+        planner._map = clock.slowed(planner._map, *maps)
     planner.decide(sample.state, sample.params)
     return planner.decide(sample.state, sample.params)
 
@@ -135,8 +135,8 @@ def test_a_network_rolls_out_many_candidates_in_few_calls():
 
 
 def test_the_hybrid_checks_as_many_doubted_candidates_as_fit_into_the_time():
-    cheap, judge, check = (0.0, 2.5e-4), (0.005, 0.0), (0.0, 0.01)
-    plan = timed_plan("hybrid", 0.2, cheap, judge, check)  # half for the search, 20 ms for the map, 40 ms per check
+    cheap, maps, check = (0.0, 2.5e-4), (0.005, 0.0), (0.0, 0.01)
+    plan = timed_plan("hybrid", 0.2, cheap, maps, check)  # half for the search, 20 ms for the map, 40 ms per check
     assert plan.checked == 2 and plan.seconds <= 0.2 + 1e-9
 
 

@@ -9,7 +9,7 @@ import torch
 
 import hybridworld as hw
 from hybridworld.deploy import engines
-from hybridworld.deploy.engines import Memory, Verdict, judge_engines, key_of, set_engine
+from hybridworld.deploy.engines import Memory, Verdict, compare_engines, key_of, set_engine
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.engines.registry import ENGINES
@@ -50,7 +50,7 @@ def load(file, engine="eager"):
 def test_an_engine_that_dies_takes_nobody_with_it_and_the_others_are_judged(file):
     model = load(file)
     names = [own(name) for name in ("FINE", "DYING", "WRONG", "CUT", "COARSE")]
-    known = judge_engines(model, names).verdicts
+    known = compare_engines(model, names).verdicts
     assert known[own("DYING")].failure == "died with SIGILL"
     assert known[own("FINE")].failure is None and 0 < known[own("FINE")].states < 1e-5
     assert "differs from eager torch" in known[own("WRONG")].failure and known[own("WRONG")].states > 1e-5
@@ -72,12 +72,12 @@ def test_an_engine_that_dies_takes_nobody_with_it_and_the_others_are_judged(file
 def test_a_model_whose_error_is_not_known_gets_no_bfloat16(tmp_path):
     save_bundle(tmp_path / "model.safetensors", Bundle(seeded(ENV.spec), tiny(ENV.spec)))
     model = load(tmp_path / "model.safetensors")
-    assert "allowed is 0" in judge_engines(model, [own("COARSE")]).verdicts[own("COARSE")].failure
+    assert "allowed is 0" in compare_engines(model, [own("COARSE")]).verdicts[own("COARSE")].failure
 
 
 def test_an_engine_that_gives_no_answer_is_out(file, monkeypatch):
     monkeypatch.setattr(engines, "try_engines", lambda *given: list(tried(*given, patience=15.0)))
-    assert "no answer in 15 s" in judge_engines(load(file), [own("SLOW")]).verdicts[own("SLOW")].failure
+    assert "no answer in 15 s" in compare_engines(load(file), [own("SLOW")]).verdicts[own("SLOW")].failure
 
 
 tried = engines.try_engines

@@ -52,8 +52,8 @@ def report_trust(
     for each, bundle in zip((model, *members), bundles, strict=True):
         check_fits(each, bundle.surrogate.spec, data, dataset.spec)
     config, spec, solver = bundles[0].config, bundles[0].surrogate.spec, solver_of(bundles[0], environment)
-    judge = chosen_signal(bundles[0], solver, signal, model)
-    hybrid, chosen = assemble(bundles[0], solver, signal=judge), judge.name
+    chosen = chosen_signal(bundles[0], solver, signal, model)
+    hybrid = assemble(bundles[0], solver, signal=chosen)
     set_engine(hybrid, engine, tell)
     answered = bundles[0].surrogate.answered or ()
     horizons = [h for h in config.training.horizons if h in composed(answered)] or config.training.horizons
@@ -68,10 +68,10 @@ def report_trust(
             q,
             coverage,
             lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
-            calibration_of(calibration_arrays(bundles[0].arrays, chosen)),
+            calibration_of(calibration_arrays(bundles[0].arrays, chosen.name)),
             config.training.steps,
             bundles[0].provenance.get("seconds", np.inf),
-            chosen,
+            chosen.name,
             rivals,
         )
     publish_sections(

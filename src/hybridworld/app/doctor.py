@@ -89,13 +89,13 @@ def machine() -> Iterator[Finding]:
 def engines() -> Iterator[Finding]:
     """Inference engines, judged on the first model that ships. Eager torch is enough, so none of them has to be mended."""
     from hybridworld.app.loading import load_hybrid
-    from hybridworld.deploy.engines import judge_engines
+    from hybridworld.deploy.engines import compare_engines
     from hybridworld.deploy.load import shipped
     from hybridworld.surrogate.engines.registry import ENGINES
     from hybridworld.surrogate.engines.registry import installed as engines_here
 
     here, name = engines_here(quick=True), next(iter(shipped()))
-    known = judge_engines(load_hybrid(name), here).verdicts
+    known = compare_engines(load_hybrid(name), here).verdicts
     for each, engine in ENGINES.items():
         if engine.missing:
             yield Finding(f"engine {each}", None, f"not installed: {', '.join(engine.missing)}")

@@ -77,7 +77,7 @@ def gates_of(found: Gated) -> dict[str, Any]:
 
 
 def in_words(interval: list[float] | Interval, form: str = ".3g") -> str:
-    """`0.49 (0.44 to 0.56)`."""
+    """An interval in words, for example `0.49 (0.44 to 0.56)`."""
     value, low, high = (format(each, form) for each in interval)
     return f"{value} ({low} to {high})"
 

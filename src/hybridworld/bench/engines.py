@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from hybridworld.deploy.engines import MANY, Memory, Verdict, judge_engines, opened
+from hybridworld.deploy.engines import MANY, Memory, Verdict, compare_engines, opened
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.engines.engine import Running
@@ -12,7 +12,7 @@ from hybridworld.surrogate.engines.registry import EAGER
 from hybridworld.surrogate.engines.trial import take_turns
 
 SIZES = (1, MANY)
-"""States in a call."""
+"""Numbers of states per call at which engines are timed."""
 
 
 @dataclass(frozen=True)
@@ -22,20 +22,20 @@ class EngineTiming:
     engine: str
     verdict: Verdict | None
     alone: dict[int, float] = field(default_factory=dict)
-    """In mode 1."""
+    """Wall time per state in mode 1."""
     mapped: dict[int, float] = field(default_factory=dict)
-    """With the error map."""
+    """Wall time per state with the error map."""
     cores: dict[int, float] = field(default_factory=dict)
-    """In mode 1, of the cores together."""
+    """Processor time per state in mode 1, of all cores together."""
 
 
 def time_engines(
     model: HybridModel, names: Sequence[str], horizon: float, rounds: int, seconds: float = 20.0
 ) -> tuple[list[EngineTiming], Memory]:
-    """Judge those engines anew, which is remembered, and time the ones that agree; eager torch is the first row."""
+    """Compare those engines anew, which is remembered, and time the ones that agree; eager torch is the first row."""
     if model.system is None:
         raise InvalidInput(f"There is no solver for {model.spec.name} to make states: give --system FILE.py:CLASS.")
-    memory = judge_engines(model, names, again=True)
+    memory = compare_engines(model, names, again=True)
     runs: dict[str, Running | None] = {EAGER: None}
     runs |= {name: opened(model.surrogate, memory.folder, name, name) for name in names if not memory.verdicts[name].failure}
     states, params = model.system.initials("test", range(max(SIZES)))

@@ -134,14 +134,14 @@ class Refinement:
     """The outcome of a refinement: the candidate, and the evidence for and against it."""
 
     bundle: Bundle
-    """The candidate."""
+    """The refined model, which may replace the one before."""
     learned: int
     """Pairs of the log that it has learned from."""
     deferred: Compared
     known: Compared
-    """In distribution."""
+    """Both models on trajectories in distribution."""
     gates: Gated
-    """In distribution."""
+    """The gates of both models on trajectories in distribution."""
 
     @property
     def better(self) -> bool:

@@ -16,7 +16,7 @@ from hybridworld.trust.judge import judge
 from hybridworld.trust.tolerance import Delivered, check_tolerance, delivered
 
 SEEN = ("train", "val")
-"""Splits that made the model."""
+"""Splits that the model was trained or calibrated on, so that they cannot test it."""
 
 
 @dataclass(frozen=True)

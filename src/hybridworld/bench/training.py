@@ -99,7 +99,7 @@ class TrainTiming:
 
 
 class Enough(Exception):
-    """All rounds were run."""
+    """Ends a loop that is timed, once it has run all its rounds."""
 
 
 def time_training(environment: Environment, seconds: float, steps: int | None, compiled: bool, tell: Tell) -> TrainTiming:

@@ -1,6 +1,7 @@
 """A question asked, and what there is to tell about its answer: as plain data, and as a file."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +17,8 @@ from hybridworld.deploy.deferral import KEEP
 from hybridworld.deploy.forecast import Forecast
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.question import FORECAST, Question
-from hybridworld.physics.environment import Sample
+from hybridworld.physics.environment import Environment, Sample
+from hybridworld.physics.spec import StateSpec
 
 
 @dataclass(frozen=True)
@@ -132,13 +134,8 @@ def finite(value: float | None) -> float | None:
 
 
 def write_forecasts(path: Path, model: HybridModel, question: Question, answer: Answer, told: dict[str, Any]) -> None:
-    """Write start and forecast as two frames of trajectories in The Well's layout; all else is in the group `forecast`."""
-    forecast, spec, version = answer.forecast, model.spec, model.system.version if model.system else "none"
-    leap = replace(spec, frame_step=spec.frame_step * told["horizon"], frames=2)
-    rows = zip(question.names, question.states, question.params, strict=True)
-    samples = [Sample(state, params, {"name": name}) for name, state, params in rows]
-    states = np.stack([question.states, forecast.state], axis=1)
-    memory = BytesIO(file_image(leap, version, "forecast", range(len(samples)), samples, states, "float64").data)
+    """Write all that is known about an answer into one file."""
+    forecast = answer.forecast
     known = {
         "used_solver": forecast.used_solver,
         "score": forecast.score,
@@ -148,10 +145,28 @@ def write_forecasts(path: Path, model: HybridModel, question: Question, answer: 
         "truth": answer.truth,
         "surrogate": answer.surrogate,
     }
-    with h5py.File(memory, "a") as file:
+    about = {"description": json.dumps(told), "provenance": json.dumps(provenance())}
+    content = forecast_file(model.spec, model.system, question, told["horizon"], forecast.state, about, known)
+    write_atomically(path, content.getbuffer())
+
+
+def forecast_file(
+    spec: StateSpec, system: Environment | None, question: Question, horizon: float, answers: np.ndarray,
+    about: Mapping[str, Any], known: Mapping[str, np.ndarray | None],
+) -> BytesIO:  # fmt: skip
+    """HDF5 with start and answer as two frames of trajectories in The Well's layout.
+
+    The group `forecast` has the attributes `about` and what else is known, an array each.
+    """
+    leap = replace(spec, frame_step=spec.frame_step * horizon, frames=2)
+    rows = zip(question.names, question.states, question.params, strict=True)
+    samples = [Sample(state, params, {"name": name}) for name, state, params in rows]
+    frames, version = np.stack([question.states, answers], axis=1), system.version if system else "none"
+    content = BytesIO(file_image(leap, version, "forecast", range(len(samples)), samples, frames, "float64").data)
+    with h5py.File(content, "a") as file:
         group = file.create_group(FORECAST)
-        group.attrs.update(description=json.dumps(told), provenance=json.dumps(provenance()))
+        group.attrs.update(about)
         for name, values in known.items():
             if values is not None:
                 group[name] = values
-    write_atomically(path, memory.getbuffer())
+    return content

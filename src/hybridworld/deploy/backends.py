@@ -1,4 +1,4 @@
-"""Who moves a state forward for an agent: the solver, the surrogate, or the two together. All answer with a Forecast."""
+"""The three ways to move a state forward for an agent, which all answer with a Forecast: solver, surrogate, and both gated."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ def mover(backend: str, environment: Environment, model: HybridModel | None, map
 
 
 def solved(environment: Environment, states: np.ndarray, frames: int, params: np.ndarray) -> Forecast:
-    """The solver's answer."""
+    """The solver's answer as a Forecast, in which the solver was used for every state."""
     seconds: dict[str, float] = {}
     with timed(seconds, "solver"):
         answer = environment.solve(states, frames, params)

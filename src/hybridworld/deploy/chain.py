@@ -39,15 +39,15 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """How links are answered."""
+    """How the links of a chain are answered: by which rule, by which solver, with an error map or not."""
 
     rule: Rule
     solve: Solve | None
     """Who answers what the rule defers; None in mode 1."""
     mapped: bool
-    """Is there an error map?"""
+    """Whether each link has an error map."""
     promised: bool
-    """Is there a tolerance to be held?"""
+    """Whether the answers shall hold a tolerance."""
 
 
 def chained(model: "HybridModel", start: Start, horizon: float, way: Way) -> Forecast:

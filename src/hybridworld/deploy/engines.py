@@ -63,9 +63,9 @@ class Verdict:
     engine: str
     failure: str | None = None
     one: float = 0.0
-    """Gain on single states."""
+    """How many times as fast as eager torch it is on single states."""
     many: float = 0.0
-    """Gain on batches."""
+    """How many times as fast as eager torch it is on batches."""
     states: float | None = None
     """Root mean square of the difference, in deviations: the largest over states."""
     scores: float | None = None
@@ -128,10 +128,10 @@ def set_engine(model: HybridModel, wish: str | None = None, look: Callable[[str]
     try:
         memory = Memory.of(surrogate)
         if wish != AUTO:
-            memory = memory if wish in memory.verdicts else judge_engines(model, [wish])
+            memory = memory if wish in memory.verdicts else compare_engines(model, [wish])
         elif not memory.complete and look is not None:
             look(f"looking for the fastest engine for {model.spec.name} on this machine, once (--engine eager: not now)")
-            memory = judge_engines(model, installed(quick=True))
+            memory = compare_engines(model, installed(quick=True))
             look(in_words(memory))
     except (OSError, HybridWorldError) as error:
         if wish != AUTO:
@@ -145,7 +145,7 @@ def set_engine(model: HybridModel, wish: str | None = None, look: Callable[[str]
 
 
 def in_words(memory: Memory) -> str:
-    """The choice in a sentence."""
+    """A sentence about which engine answers, how much it gains, and which ones failed."""
     one, many = memory.best("one"), memory.best("many")
     chosen = "eager torch answers, as no engine is faster"
     if {one, many} != {EAGER}:
@@ -166,10 +166,10 @@ def runnable(surrogate: Surrogate) -> bool:
     return not isinstance(surrogate, Wrapped) and surrogate.mean.device.type == "cpu"
 
 
-# How engines are judged.
+# How engines are compared with eager torch.
 
 
-def judge_engines(model: HybridModel, names: Sequence[str], again: bool = False) -> Memory:
+def compare_engines(model: HybridModel, names: Sequence[str], again: bool = False) -> Memory:
     """Try the engines that are not known yet, or all `again`; remember what is found, and return all that is known."""
     surrogate = model.surrogate
     folder = cache() / key_of(surrogate)
@@ -199,12 +199,12 @@ def verdicts(model: HybridModel, names: Sequence[str], folder: Path) -> Iterator
         yield from (Verdict(name, why) for name in names)
         return
     for trial in try_engines(names, folder, threads):
-        yield judged(model, trial, asked, folder)
+        yield verdict_of(model, trial, asked, folder)
     for path in chain(folder.glob("*.pt"), folder.glob("program.*")):
         path.unlink()
 
 
-def judged(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, Tensor, Tensor]], folder: Path) -> Verdict:
+def verdict_of(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, Tensor, Tensor]], folder: Path) -> Verdict:
     """The verdict on an engine: its failure, or how its answers, maps and times compare with those of eager torch."""
     if trial.failure:
         return Verdict(trial.engine, trial.failure)

@@ -107,7 +107,7 @@ class HybridModel:
         return "\n  ".join(["<HybridModel", *self._described()]) + ">"
 
     def _described(self) -> Iterator[str]:
-        """What it is about, what it learned from, what it reaches, and who helps it."""
+        """The lines of its description, from the system and the network to the error map, the thresholds and the solver."""
         config, network = self.surrogate.config, sum(weights.numel() for weights in self.surrogate.parameters())
         seen = "sees state and parameters" if config.params and self.spec.params else "sees the state alone"
         yield f"of {self.spec.name}: {config.backbone}, {network:,} weights, {seen}, on {self.surrogate.mean.device}"

@@ -82,7 +82,7 @@ class Planner:
     """What seconds are told by: wall time, or time.process_time on a busy machine."""
     _mean: np.ndarray | None = field(default=None, init=False)
     _paces: dict[str, Pace] = field(default_factory=dict, init=False)
-    """What rollouts take: those of the search, of the map (`judge`) and of the solver's checks (`check`)."""
+    """What rollouts take: those of the search, of the error map (`map`) and of the solver's checks (`check`)."""
 
     def __post_init__(self) -> None:
         fast = "surrogate" if self.backend == "hybrid" else self.backend
@@ -91,7 +91,7 @@ class Planner:
         self._columns, self._low, self._high = action_limits(self.environment)
         self._search_seconds = self.seconds
         if self.backend == "hybrid":
-            self._judge = mover("surrogate", self.environment, self.model)
+            self._map = mover("surrogate", self.environment, self.model)
 
     def decide(self, state: np.ndarray, params: np.ndarray) -> Plan:
         """The best sequence that was found from that state (channels, *grid)."""
@@ -123,7 +123,7 @@ class Planner:
         """Time rollouts once; this is no part of a decision."""
         rollouts = {"search": self._move}
         if self.backend == "hybrid":
-            rollouts |= {"judge": self._judge, "check": self._truth}
+            rollouts |= {"map": self._map, "check": self._truth}
         for name, move in rollouts.items():
             taken = []
             for count in (TIMED[0], *TIMED):  # the first call of all is slower than later ones
@@ -136,7 +136,7 @@ class Planner:
             self._paces[name] = Pace(max(few - TIMED[0] * each, 0.0), each)
         assert self.seconds is not None
         if self.backend == "hybrid":
-            enough = self._paces["judge"].seconds(self.elites) + self._paces["check"].seconds(1) <= self.seconds / 2
+            enough = self._paces["map"].seconds(self.elites) + self._paces["check"].seconds(1) <= self.seconds / 2
             self._search_seconds = self.seconds / 2 if enough else self.seconds
 
     def _affordable(self, spent: float, rounds: int) -> int:
@@ -171,17 +171,17 @@ class Planner:
 
         Doubted ones for which there is no time come last.
         """
-        judged = self._fitting("judge", len(best), began)
-        if not judged:
+        count = self._fitting("map", len(best), began)
+        if not count:
             return best, 0
-        actions = np.stack([each for _, each in best[:judged]])
-        costs, doubted = np.array([cost for cost, _ in best[:judged]]), np.zeros(judged, bool)
-        states, rows = np.repeat(state[None], judged, axis=0), np.repeat(params[None], judged, axis=0)
+        actions = np.stack([each for _, each in best[:count]])
+        costs, doubted = np.array([cost for cost, _ in best[:count]]), np.zeros(count, bool)
+        states, rows = np.repeat(state[None], count, axis=0), np.repeat(params[None], count, axis=0)
         assert self.model is not None
         threshold = self.model.threshold(self.horizon, self.q)
         for link in range(self.links):
             rows[:, self._columns] = actions[:, link]
-            found = self._judge(states, self.horizon, rows)
+            found = self._map(states, self.horizon, rows)
             states, doubted = found.state, doubted | ~(np.asarray(found.score) <= threshold)
         asked = np.flatnonzero(doubted)
         asked = asked[: self._fitting("check", len(asked), began)]

@@ -47,12 +47,12 @@ JUDGING = 2_000_000
 MEMORY = 500_000_000
 """Bytes of a replay, at most."""
 FEWEST, MOST = 8, 8192
-"""Trajectories of a replay."""
+"""The fewest and the most trajectories that are replayed, so that a model does not forget."""
 VALIDATION = 32, 512
 """Trajectories that choose the blend, fields and state vectors; there is one epoch, so they choose nothing else."""
 GENTLE, WARMUP = 0.1, 0.05
 """The learning rate begins at that share of the training's; the share of the steps in which it rises to it."""
-PROBE = 0.03
+TIMED_SHARE = 0.03
 """The share of the seconds in which steps are timed."""
 LINES = 10
 """How often a training says how far it is."""
@@ -148,8 +148,8 @@ def retrained(
 
 def steps_within(task: Task, seconds: float) -> int:
     """The number of training steps that fit into so many seconds, measured on a few steps that are discarded."""
-    each, _ = pace(task, PROBE * seconds)
-    return max(int((1 - PROBE) * seconds / (each * task.config.training.batch)), 1)
+    each, _ = pace(task, TIMED_SHARE * seconds)
+    return max(int((1 - TIMED_SHARE) * seconds / (each * task.config.training.batch)), 1)
 
 
 def blended(old: Surrogate, new: Surrogate, task: Task) -> tuple[float, Surrogate, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import threading
 import weakref
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from hybridworld.data.cluster import connected, ship_by_value
 from hybridworld.errors import HybridWorldError
-from hybridworld.physics.environment import Environment, Sample
+from hybridworld.physics.environment import Environment, Sample, Solve
 from hybridworld.physics.spec import StateSpec
 from hybridworld.physics.threads import thread_count, thread_limit
 
@@ -19,7 +18,7 @@ PATIENCE = 30.0  # seconds without any worker
 QUIET = {"distributed.admin.large-graph-warning-threshold": "1TB"}  # states travel with their task, not to die with a worker
 
 
-def solve_on(address: str, environment: Environment) -> Callable[[np.ndarray, int, np.ndarray], np.ndarray]:
+def solve_on(address: str, environment: Environment) -> Solve:
     """`environment.solve` on the cluster whose scheduler has this address, or on processes here (`local`)."""
     return RemoteSolver(address, environment).solve
 

@@ -26,7 +26,7 @@ class Tracking:
     errors: np.ndarray  # (links,)
     looks: np.ndarray  # bool (links,)
     seconds: float
-    """Of the world."""
+    """Simulated time that was followed, in seconds."""
 
     @property
     def per_minute(self) -> float:

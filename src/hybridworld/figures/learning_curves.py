@@ -54,7 +54,7 @@ def _draw_horizons(ax: Axes, history: Sequence[Record]) -> None:
 
 def _draw_worth(ax: Axes, best: Record) -> None:
     """The error over that of the answer "as it was", a row per horizon: below 1 the surrogate knows something."""
-    names = [name for name, score in best["horizons"].items() if score["no_change"]["mse"] > 0]
+    names = [name for name, errors in best["horizons"].items() if errors["no_change"]["mse"] > 0]
     shares = [best["horizons"][name]["mse"] / best["horizons"][name]["no_change"]["mse"] for name in names]
     rows = range(len(names))
     ax.axvline(1, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))

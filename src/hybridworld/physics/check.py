@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from hybridworld.errors import CodeFailure, HybridWorldError, raised
-from hybridworld.physics.environment import Environment, Sample
+from hybridworld.physics.environment import Environment, Sample, stacked
 from hybridworld.physics.spec import REGIMES, SPLITS, Parameter, StateSpec
 
 FRAMES = (2, 3)  # the semigroup is tried on a + b frames
@@ -184,8 +184,7 @@ def _check_drawn(spec: StateSpec, split: str, sample: Sample) -> Iterator[str]:
 
 def _check_solver(environment: Environment, sample: Sample) -> Iterator[str]:
     spec = environment.spec
-    before = np.stack([sample.state, environment.initial("train", 0).state])
-    params = np.stack([sample.params, environment.initial("train", 0).params])
+    before, params = stacked([sample, environment.initial("train", 0)])
     states = before.copy()
     answer = environment.advance(states, FRAMES[0], params)
     if np.shape(answer) != before.shape:

@@ -21,7 +21,7 @@ from hybridworld.physics.symmetry import Symmetry
 from hybridworld.physics.task import Task
 
 MOST_FRAMES = 10**9
-"""More would never end."""
+"""The largest number of frames of a question: a solver would never end with more."""
 
 
 Solve = Callable[[np.ndarray, int, np.ndarray], np.ndarray]

@@ -101,7 +101,7 @@ class Scene:
         self._spare.append(data)
 
     def step(self, data: Any, action: list[float], steps: int) -> None:
-        """Advance the data by so many steps, in which the pusher moves with the action."""
+        """Advance MuJoCo's data by so many steps, in which the pusher moves with the action."""
         self.drive(data, action)
         _mujoco().mj_step(self.model, data, nstep=steps)
 

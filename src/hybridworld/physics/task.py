@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-Judged = Callable[[np.ndarray], np.ndarray]
-"""States (batch, channels, *grid) -> one number each (batch,)."""
+PerState = Callable[[np.ndarray], np.ndarray]
+"""A function of states (batch, channels, *grid) that returns one number for each of them, (batch,)."""
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,6 @@ class Task:
     goal: np.ndarray  # (numbers,): what tells this task from another of the system
     near: float
     unit: str
-    missed: Judged
-    cost: Judged
+    missed: PerState
+    cost: PerState
     place: np.ndarray | None = None  # (axes,): where in space the goal is, if it is a place

@@ -174,7 +174,7 @@ ENTRIES = (
     ),
     Entry(
         "visual-proof", "figure", "The error map beside the true error", "Figures 2, 3, 4",
-        "rank correlation of the two maps over cells", map_agreement.visual_proof,
+        "rank correlation of the two maps over cells", map_agreement.pictured_agreement,
     ),
     Entry(
         "horizon-sweep", "figure", "The same at four horizons", "Figures 15, 16, 17",

@@ -24,7 +24,7 @@ SWEPT: dict[bool, tuple[int, ...]] = {True: (2, 8, 32, 64), False: (8, 16, 32, 6
 PICTURED: dict[bool, tuple[int, ...]] = {True: (64,), False: (32,)}
 
 
-def visual_proof(experiment: Experiment) -> list[Row]:
+def pictured_agreement(experiment: Experiment) -> list[Row]:
     """The agreement of map and error at the paper's horizon."""
     return agreement(experiment, PICTURED[experiment.environment.spec.is_field])
 

@@ -46,7 +46,7 @@ def by_system(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def simply(find: Callable[[Sequence[Row]], Finding]) -> Rule:
-    """A rule with one part."""
+    """A rule that finds one thing about a claim as a whole."""
     return lambda rows: [part("", partial(find, rows))]
 
 

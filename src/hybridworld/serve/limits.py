@@ -21,17 +21,17 @@ class Limits:
     queue: int = 128
     """Requests that are accepted and not answered yet."""
     body: int = 64 * 2**20
-    """Bytes of one request."""
+    """The largest body of a request, in bytes."""
     held: int = 512 * 2**20
     """Bytes of all requests that are accepted and not answered yet."""
     horizon: int = 1024
-    """Frames ahead."""
+    """The longest horizon that may be asked for, in frames."""
     points: int = 2_000
-    """Points of a gesture."""
+    """The largest number of points of a gesture on the page."""
     count: int = 256
     """Trajectories that the page may begin at once."""
     seconds: float = 60.0
-    """From the first byte of a request to its answer."""
+    """Time from the first byte of a request to its answer, at most."""
     solver_seconds: float = 30.0
     """Time that a solver may spend on one request."""
     client_seconds: float = 60.0
@@ -85,7 +85,7 @@ asking: ContextVar[Request] = ContextVar("asking")
 
 
 def late() -> Refusal:
-    """The deadline has passed."""
+    """The refusal of a request whose deadline has passed."""
     return Refusal(504, "There was no answer in time: ask for fewer states or a shorter horizon, or try again later.")
 
 

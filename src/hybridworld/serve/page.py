@@ -4,18 +4,21 @@ Forecasts come from the protocol itself, so whatever the page shows, a program c
 """
 
 from dataclasses import asdict
+from io import BytesIO
 from typing import Any
 
+import h5py
 import numpy as np
 from pydantic import Field
 
+from hybridworld.deploy.answer import forecast_file
 from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.question import Question
 from hybridworld.errors import nearest
 from hybridworld.physics.brushes import Brush
-from hybridworld.physics.environment import Environment
+from hybridworld.physics.environment import Environment, stacked
 from hybridworld.physics.spec import SPLITS, Parameter
 from hybridworld.serve.catalogue import Catalogue, Served
-from hybridworld.serve.download import forecast_file, state_file
 from hybridworld.serve.limits import Limits, Refusal
 from hybridworld.serve.protocol import check_physical, forecast_of, outputs_of, read_question
 from hybridworld.serve.solvers import Solvers
@@ -23,7 +26,7 @@ from hybridworld.serve.tensors import InputTensor, Scalar, Strict, checked, read
 
 LEVELS = np.linspace(0, 1, 101)
 BYTES = 64 * 2**20
-"""Of one answer."""
+"""The largest size of one answer, in bytes."""
 
 
 class DrawRequest(Strict):
@@ -134,7 +137,7 @@ def start(served: Served, solvers: Solvers, query: dict[str, str], limits: Limit
     _check_size(count * int(np.prod(system.spec.shape)))
     frame = _whole(query, "frame", 0, system.spec.frames - 1)
     samples, states = solvers.initial(system, split, range(seed, seed + count), frame)
-    return _states(states, np.stack([sample.params for sample in samples]), [dict(sample.origin) for sample in samples])
+    return _states(states, stacked(samples)[1], [dict(sample.origin) for sample in samples])
 
 
 def draw(served: Served, body: bytes, header: str | None, limits: Limits) -> tuple[bytes, int | None]:
@@ -178,13 +181,16 @@ def download(served: Served, model: HybridModel | None, what: str, body: bytes, 
     question = read_question(served, body, header, limits)
     params = np.zeros((len(question.states), 0)) if question.params is None else question.params
     if what == "state":
-        return state_file(question.states, params)
+        return _state_file(question.states, params)
     if what != "forecast" or model is None:
         raise Refusal(422, f"There is no file '{what[:40]}': choose state{'' if model is None else ' or forecast'}.")
     if len(set(question.horizons)) > 1:
         raise Refusal(422, "A file has one horizon: give the same for each state.")
     known = outputs_of(model, question, forecast_of(model, question))
-    return forecast_file(served, question.states, params, float(question.horizons[0]), known.pop("state"), known)
+    drawn = Question([f"drawn {k}" for k in range(len(params))], question.states, params)
+    horizon = float(question.horizons[0])
+    about = {"model": served.name, "horizon": horizon}
+    return forecast_file(served.spec, served.system, drawn, horizon, known.pop("state"), about, known).getvalue()
 
 
 # Checks.
@@ -228,6 +234,14 @@ def _states(states: np.ndarray, params: np.ndarray, origins: list[dict[str, Any]
     tensors = {"state": np.asarray(states, np.float64), "params": np.asarray(params, np.float64)}
     plain = [{name: value if isinstance(value, str) else float(value) for name, value in each.items()} for each in origins]
     return write_answer({"origins": plain}, tensors, tensors)
+
+
+def _state_file(states: np.ndarray, params: np.ndarray) -> bytes:
+    """HDF5 that `hybridworld predict --input` reads: the datasets `state` (count, channels, *grid) and `params` (count, n)."""
+    content = BytesIO()
+    with h5py.File(content, "w") as file:
+        file["state"], file["params"] = states, params
+    return content.getvalue()
 
 
 def _low(parameter: Parameter) -> float:

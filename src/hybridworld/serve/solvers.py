@@ -19,7 +19,7 @@ import numpy as np
 from hybridworld.data.cluster import NoCluster
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import HybridWorldError, InvalidInput, SolverFailure
-from hybridworld.physics.environment import Environment, Sample, Solve
+from hybridworld.physics.environment import Environment, Sample, Solve, stacked
 from hybridworld.serve.limits import Budgets, Refusal, asking, late
 from hybridworld.serve.worker import Packed, pack
 from hybridworld.serve.workers import Workers
@@ -45,7 +45,7 @@ class Cost:
         return self.call + work * self.seconds / self.work if self.work else self.call
 
     def learn(self, work: int, seconds: float) -> None:
-        """Take notice of a call."""
+        """Correct the cost by what a call with so much work took."""
         self.seconds = MEMORY * self.seconds + max(0.0, seconds - self.call)
         self.work = MEMORY * self.work + work
 
@@ -85,9 +85,8 @@ class Solvers:
     def initial(self, environment: Environment, split: str, seeds: range, frame: int) -> tuple[list[Sample], np.ndarray]:
         """The beginnings of trajectories of a split, and their states `frame` frames later."""
         samples = [self._within_budget(environment, 0, "initial", split, seed)[0] for seed in seeds]
-        states = np.stack([sample.state for sample in samples])
+        states, params = stacked(samples)
         if frame:
-            params = np.stack([sample.params for sample in samples])
             states = self._within_budget(environment, len(states) * frame, "record", states, frame, params)[0][:, :, -1]
         return samples, np.asarray(states, np.float64)
 
@@ -129,7 +128,7 @@ class Solvers:
             self.cut_off = str(error)
 
     def close(self) -> None:
-        """End the processes."""
+        """End the worker processes and drop the calls that wait."""
         self.workers.close()
         if self._calls:
             self._calls.shutdown(wait=False, cancel_futures=True)

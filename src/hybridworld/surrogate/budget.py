@@ -50,16 +50,16 @@ class Costs:
     """What things cost on this machine, in seconds."""
 
     trajectory: float
-    """One trajectory, solved with all cores."""
+    """Seconds to solve one trajectory with all cores."""
     sample: float
-    """One sample of training."""
+    """Seconds of training per sample."""
     forward: float
-    """One pair, validated."""
+    """Seconds of a forward pass per pair that is validated."""
 
 
 @dataclass(frozen=True)
 class Division:
-    """What fits into a budget."""
+    """How a budget is divided: the counts of a training that fit into it, and the time for what follows."""
 
     trajectories: int
     """Trajectories that are made to be learned from; 0 where they come from elsewhere."""
@@ -67,9 +67,9 @@ class Division:
     validation: int
     calibration: int
     verdict: float
-    """Seconds."""
+    """Seconds that are kept for the verdict against solvers at the end."""
     calibrating: float
-    """Seconds."""
+    """Seconds that calibration will take."""
 
 
 def time_trajectories(environment: Environment, seconds: float) -> tuple[list[Block], float]:

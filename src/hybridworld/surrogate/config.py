@@ -27,7 +27,7 @@ class Section(BaseModel):
 
 
 class SurrogateConfig(Section):
-    """The network."""
+    """Settings of the network: its architecture, its guide, and what it sees."""
 
     backbone: str = Field(description="unet, leap, mlp, objects, or path/to/file.py:Class")
     width: int | None = Field(
@@ -56,7 +56,7 @@ class SurrogateConfig(Section):
 
 
 class TrainingConfig(Section):
-    """The loop."""
+    """Settings of the training: what is learned from, the loss, the optimiser, and how long."""
 
     seed: int = Field(0, ge=0, description="of initial weights and batches")
     horizons: tuple[int, ...] = Field(description="horizons in frames: validated at, and the range that training draws from")

@@ -94,7 +94,7 @@ class Block(nn.Module):
         self.mix = nn.Sequential(pointwise(width, 3 * width, 1), nn.GELU(), pointwise(3 * width, width, 1))
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
-        """x (batch, width, *latent grid)."""
+        """One block of the network: x (batch, width, *latent grid) in, the same shape out."""
         return x + self.mix(self.film(self.norm(self.space(x)), condition))
 
 

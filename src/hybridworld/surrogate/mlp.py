@@ -39,5 +39,5 @@ class Block(nn.Module):
         self.second = nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.GELU())
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
-        """x (batch, width)."""
+        """One block of the network: x (batch, width) in, the same shape out."""
         return x + self.second(self.film(self.first(x), condition))

@@ -45,7 +45,7 @@ class Padding(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, ends: Ends, kinds: Sequence[str]) -> Tensor:
-        """x (batch, features, *grid)"""
+        """The padded x; x has the shape (batch, features, *grid)."""
         ctx.ends, ctx.kinds = ends, kinds
         if len(set(kinds)) == 1:
             return F.pad(x, [cells for end in reversed(ends) for cells in end], kinds[0])

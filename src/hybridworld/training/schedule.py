@@ -37,7 +37,7 @@ from hybridworld.training.material import Material, find_material, from_solver, 
 FILE, DATA = "schedule.json", "data"
 DISK = 16e9
 """Bytes of a training set at most, and a quarter of what the disk has free."""
-TIMING = 0.04
+TIMED_SHARE = 0.04
 """The share of a budget in which trajectories are timed, and again in which steps are."""
 FILLING = 0.15
 """The share of a budget in which the window of a stream is filled."""
@@ -45,7 +45,7 @@ UNITS = 0.05
 """The share of a budget in which units are measured, where that takes trajectories of its own."""
 FEWEST_UNITS = 8
 MOST_MINUTES = 100_000
-"""Two months."""
+"""The largest budget of a training in minutes: more than two months."""
 
 
 @dataclass(frozen=True)
@@ -171,13 +171,13 @@ class Planner:
     def _measured(self, environment: Environment) -> Costs:
         """The seconds that a trajectory, a sample and a validated pair take on this machine."""
         self.tell("timing the solver", "a few trajectories")
-        blocks, each = time_trajectories(environment, TIMING * self.clock.budget)
+        blocks, each = time_trajectories(environment, TIMED_SHARE * self.clock.budget)
         held = Held(environment.spec, blocks)
         return Costs(each, *self._pace(Material(environment, held, held, {}, environment.identity)))
 
     def _pace(self, material: Material) -> tuple[float, float]:
         self.tell("timing the training", "a few steps")
-        return pace(self.task(material), TIMING * self.clock.budget)
+        return pace(self.task(material), TIMED_SHARE * self.clock.budget)
 
     def _divided(self, costs: Costs, most: int | None, grid: bool, whose: str, more: float = 0.0) -> Division:
         found = divide(self.clock.budget, self.clock.spent + more, costs, self.training, grid, most, whose)
@@ -208,7 +208,7 @@ class Planner:
         self.tell("timing the solver", "a few trajectories")
         began = time.perf_counter()
         if environment:
-            _, each = time_trajectories(environment, TIMING * self.clock.budget)
+            _, each = time_trajectories(environment, TIMED_SHARE * self.clock.budget)
         else:
             next(iter(material.val.blocks(1)))
             each = time.perf_counter() - began

@@ -54,7 +54,7 @@ def track(
     system_option: SystemOption = None,
 ) -> None:
     """Follow the true world with a model that looks only when its error map says so: looks per minute against error."""
-    from hybridworld.app.plan import track_worlds
+    from hybridworld.app.track import track_worlds
 
     track_worlds(
         chosen_system(system, system_option), model, limit or [0.05, 0.1, 0.2, 0.5], count, links, horizon, split, json

@@ -1,4 +1,4 @@
-"""`bench`: measurements."""
+"""The commands below `bench`, which measure and publish tables."""
 
 from pathlib import Path
 from typing import Annotated

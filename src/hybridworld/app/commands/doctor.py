@@ -1,4 +1,4 @@
-"""`doctor`: this machine."""
+"""The command `doctor`, which checks this machine."""
 
 import typer
 

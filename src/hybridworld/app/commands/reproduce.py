@@ -1,4 +1,4 @@
-"""`reproduce`: the paper."""
+"""The command `reproduce`, which measures what the paper publishes."""
 
 from pathlib import Path
 from typing import Annotated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.environment import Environment
+from hybridworld.physics.environment import Environment, stacked
 from hybridworld.physics.grids import coarsen, refine
 from hybridworld.physics.resolved import prolonged
 from hybridworld.physics.spec import StateSpec
@@ -85,7 +85,7 @@ def draw_starts(
 
     over_trajectories(work, count, SMALL)
     kinds = [str(each.origin.get("kind", "")) for each in samples]
-    return Starts(found.pop(0), np.stack([each.params for each in samples])), Known(kinds, found)
+    return Starts(found.pop(0), stacked(samples)[1]), Known(kinds, found)
 
 
 def methods_for(environment: Environment, hybrid: "HybridModel | None" = None) -> list[Method]:
@@ -207,7 +207,7 @@ def interpolated(states: np.ndarray, weights: Sequence[np.ndarray]) -> np.ndarra
 
 
 def surrogate_answer(hybrid: "HybridModel") -> Answer:
-    """An answer in mode 1."""
+    """A method that answers with the surrogate alone (mode 1)."""
     return lambda states, horizon, params: (hybrid.predict(states, horizon, params, mode=1).state, None)
 
 

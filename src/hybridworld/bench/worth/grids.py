@@ -29,7 +29,7 @@ class Gain:
     equal_error: float | None
     """Time of the fastest solver that is at least as accurate over that of the surrogate; None: no solver is."""
     rival: str | None
-    """That solver."""
+    """Name of the fastest solver that is at least as accurate; None if there is none."""
 
     @property
     def name(self) -> str:

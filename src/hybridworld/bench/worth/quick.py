@@ -15,7 +15,7 @@ FEWEST, MOST = 4, 64
 """States that are asked about, at least and at most."""
 TIMED = 8
 """States on which methods are timed, at most."""
-DRAWING, ANSWERING, TIMING = 0.3, 0.2, 0.2
+DRAWING_SHARE, ANSWERING_SHARE, TIMING_SHARE = 0.3, 0.2, 0.2
 """Shares of the time: for the states, for the reference's answers to them, and for times at the end."""
 ORDER = ("reference", "no change", "mode 1", "solver")
 
@@ -25,18 +25,18 @@ def quick_verdict(environment: Environment, hybrid: HybridModel, horizon: int, s
     deadline = time.monotonic() + seconds
     began = time.monotonic()
     draw_starts(environment, "test", 2, [horizon])
-    count = max(within(DRAWING * seconds, (time.monotonic() - began) / 2, MOST), FEWEST)
+    count = max(within(DRAWING_SHARE * seconds, (time.monotonic() - began) / 2, MOST), FEWEST)
     starts, known = draw_starts(environment, "test", count, [horizon])
     unit = deviations(starts.states, environment.spec)
     offered = methods_for(environment, hybrid)
     methods = [method for kind in ORDER for method in offered if method.kind == kind]
     looks: dict[Method, Look] = {}
     for number, method in enumerate(methods):
-        left = deadline - TIMING * seconds - time.monotonic()
+        left = deadline - TIMING_SHARE * seconds - time.monotonic()
         if method.kind == "solver" and left < 0:
             break
         gives_truth = method.kind == "reference" and not known.futures
-        patience = ANSWERING * seconds if gives_truth else max(left, 0.0) / (2 * (len(methods) - number))
+        patience = ANSWERING_SHARE * seconds if gives_truth else max(left, 0.0) / (2 * (len(methods) - number))
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # a grid may be too coarse for a scheme
                 looks[method] = look_at(method, starts, horizon, patience)

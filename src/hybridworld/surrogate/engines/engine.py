@@ -32,7 +32,7 @@ class Engine:
     open: Callable[[Path, Run, int], Run]
     exact: bool = True
     quick: bool = True
-    """Is it written in seconds?"""
+    """Whether it is written in seconds, so that it is tried unasked."""
 
     @property
     def missing(self) -> list[str]:

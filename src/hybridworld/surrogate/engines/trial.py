@@ -43,7 +43,7 @@ Question = tuple[Sequence[Tensor], Tensor]
 
 
 def prepare(program: Program, questions: Sequence[Question], folder: Path) -> None:
-    """Write what trials read."""
+    """Write the program, the inputs and the expected answers that trials read."""
     with warnings.catch_warnings(action="ignore"):  # about the exporter's own ways
         torch.export.save(program, folder / PROGRAM)
     torch.save([[*inputs, answer] for inputs, answer in questions], folder / QUESTIONS)
