@@ -249,6 +249,17 @@ def test_while_it_starts_it_is_not_ready(moody, monkeypatch):
         assert send(found.port, "GET", "/v2/health/ready")[0] == 200
 
 
+def test_bundles_come_and_go_while_it_runs(tmp_path):
+    with running(Catalogue([], tmp_path, [Moody()])) as found:
+        assert infer(found)[0] == 404
+        path = save_model(tmp_path / "moody.safetensors", Moody())
+        wait_until(lambda: infer(found, mode=1)[0] == 200)
+        assert found.service.solvers._costs  # it was warm before it was served
+        path.unlink()
+        wait_until(lambda: infer(found)[0] == 404)
+        assert found.service.ready
+
+
 def test_without_its_cluster_it_is_not_ready_and_the_surrogate_still_answers(moody, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("tests.serve.served.wait_until", lambda condition: None)

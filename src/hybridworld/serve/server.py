@@ -164,11 +164,7 @@ def create_app(service: Service, access: Access | None = None) -> ASGIApp:
         return binary(await queue.answer(http, lambda body: service.infer(served, body, http.headers.get(HEADER))))
 
     async def models(http: Http) -> Response:
-        def look(_: bytes) -> dict[str, Any]:
-            service.catalogue.refresh()
-            return page.describe(service.catalogue, service.limits)
-
-        return JSONResponse(await queue.answer(http, look))
+        return JSONResponse(await queue.answer(http, lambda _: page.describe(service.catalogue, service.limits)))
 
     async def start(http: Http) -> Response:
         served, query = served_by_name(http), dict(http.query_params)
