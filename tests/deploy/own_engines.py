@@ -29,7 +29,7 @@ def cut(folder, answer, threads):
 
 
 def slow(folder, answer, threads):
-    time.sleep(60)
+    time.sleep(600)
 
 
 DYING = Engine("dying", (), written, dying)
