@@ -29,7 +29,7 @@ def cut(folder, answer, threads):
 
 
 def slow(folder, answer, threads):
-    time.sleep(60)
+    time.sleep(600)
 
 
 def of_one_size(surrogate):

@@ -1,6 +1,11 @@
 """Which engine answers: tried in a process that may die, judged by agreement, remembered until something changes."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +86,50 @@ def test_an_engine_that_gives_no_answer_is_out(file, monkeypatch):
 
 
 tried = engines.try_engines
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="looks for processes in /proc")
+def test_a_trial_ends_with_the_process_that_began_it(file):
+    names = f"engines.judge_engines(hw.load({str(file)!r}, Oscillator()), [{own('SLOW')!r}])"
+    imports = "import hybridworld as hw; from hybridworld.deploy import engines; from tests.surrogate.flows import Oscillator"
+    path = os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
+    parent = subprocess.Popen([sys.executable, "-c", f"{imports}; {names}"], env=os.environ | {"PYTHONPATH": path})
+    try:
+        (child,) = eventually(lambda: children(parent.pid))
+    finally:
+        parent.terminate()
+        parent.wait()
+    try:
+        assert eventually(lambda: not running(child), seconds=60)
+    finally:
+        if running(child):
+            os.kill(child, signal.SIGKILL)
+
+
+def children(pid):
+    """The trials that this process began."""
+    found = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(each) for each in " ".join(path.read_text() for path in found).split() if "engines.trial" in command(each)]
+
+
+def command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def running(pid):
+    """Is that process a trial? One that nobody has waited for yet has no command any more."""
+    return "engines.trial" in command(pid)
+
+
+def eventually(condition, seconds=300.0):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.1)
+    return found
 
 
 def test_a_network_that_cannot_be_exported_stays_with_eager_torch(file, monkeypatch):

@@ -12,22 +12,38 @@ from hybridworld.serve.limits import Admission, Budgets, Limits, Refusal, Reques
 
 def test_the_queue_is_bounded_in_requests_and_in_bytes():
     admission = Admission(Limits(queue=2, held=100))
-    with admission.admitted(40), admission.admitted(40):
-        assert (admission.requests, admission.bytes) == (2, 80)
-        with pytest.raises(Refusal, match="queue is full") as told, admission.admitted(0):
-            pass
-        assert (told.value.status, told.value.retry_after) == (503, 1)
-    with admission.admitted(80), pytest.raises(Refusal), admission.admitted(21):
-        pass
+    with admission.admitted(), admission.admitted():
+        for place in (admission.admitted, admission.reading):  # what could not be admitted need not be read
+            with pytest.raises(Refusal, match="queue is full") as told, place():
+                pass
+            assert (told.value.status, told.value.retry_after) == (503, 1)
+    with admission.holding() as one, admission.holding() as other:
+        one(40)
+        other(40)
+        with pytest.raises(Refusal, match="queue is full"):
+            one(21)
+        one(20)
+        assert admission.bytes == 100
     assert (admission.requests, admission.bytes) == (0, 0)
 
 
+def test_requests_that_have_not_arrived_are_bounded_and_take_no_place_in_the_queue():
+    admission = Admission(Limits(queue=1, arriving=2))
+    with admission.reading(), admission.reading():
+        with pytest.raises(Refusal, match="queue is full"), admission.reading():
+            pass
+        with admission.admitted():
+            pass
+    assert admission.arriving == 0
+
+
 def test_a_place_is_free_again_when_its_request_fails():
-    admission = Admission(Limits(queue=1))
-    with pytest.raises(ValueError), admission.admitted(1):
-        raise ValueError
-    with admission.admitted(1):
-        pass
+    admission = Admission(Limits(queue=1, arriving=1))
+    for place in (admission.admitted, admission.reading):
+        with pytest.raises(ValueError), place():
+            raise ValueError
+        with place():
+            pass
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -11,6 +13,7 @@ from hybridworld.deploy.load import shipped
 from hybridworld.deploy.question import from_file
 from hybridworld.errors import InvalidInput
 from hybridworld.serve.catalogue import Catalogue
+from hybridworld.serve.limits import Refusal
 from tests.serve.asking import infer_request, packed, send, sentence, unpacked
 from tests.serve.served import SYSTEMS, question, running, save_model
 
@@ -51,6 +54,44 @@ def test_a_bundle_that_appears_is_served_and_a_broken_one_disturbs_nothing(tmp_p
     assert [served.name for served in found.all][:2] == ["ball3d", "mine"]
     assert list(found.problems) == ["broken"]
     assert found.find("mine").system.spec.grid == (16, 16)
+
+
+def test_a_bundle_that_vanishes_is_no_longer_served_and_one_that_vanishes_meanwhile_disturbs_nothing(tmp_path, monkeypatch):
+    save_model(tmp_path / "mine.safetensors", SYSTEMS["waves"], count=0)
+    (tmp_path / "broken.safetensors").write_bytes(b"no model")
+    found = Catalogue([], tmp_path)
+    assert found.model("mine") and "broken" in found.problems
+    assert "oregonator" in [served.name for served in found.all]
+    for path in tmp_path.iterdir():
+        path.unlink()
+    monkeypatch.setattr(Path, "glob", lambda *_: [tmp_path / "gone.safetensors"])  # between the list and the look at it
+    found.refresh()
+    assert not found.problems and "oregonator" in [served.name for served in found.all]
+    with pytest.raises(Refusal, match="no model 'mine'"):
+        found.find("mine")
+
+
+def test_a_bundle_is_served_once_it_is_warm_and_a_changed_one_in_place_of_the_old(tmp_path):
+    found, warmed = Catalogue([], tmp_path), []
+    path = save_model(tmp_path / "mine.safetensors", SYSTEMS["waves"], count=0)
+
+    def warm_up(served):
+        assert "mine" not in [each.name for each in found.all if each.model is not None]
+        warmed.append(served)
+
+    found.refresh(warm_up)
+    found.refresh(warm_up)
+    assert [found.model("mine")] == warmed
+    os.utime(path, (1, 1))
+
+    def fails(served):
+        raise ZeroDivisionError("of all things")
+
+    found.refresh(fails)
+    assert found.problems == {"mine": "of all things"} and found.model("mine") is warmed[0]
+    os.utime(path, (2, 2))
+    found.refresh()
+    assert not found.problems and found.model("mine") is not warmed[0]
 
 
 def test_a_model_whose_system_lacks_a_package_is_left_out_and_named_it_is_an_error(monkeypatch, tmp_path, caplog):

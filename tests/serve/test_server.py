@@ -40,7 +40,7 @@ def moody(tmp_path_factory):
 @pytest.fixture(scope="module")
 def strict(moody):
     """A server with tight limits and a token."""
-    limits = Limits(queue=2, body=4000, seconds=30.0, horizon=64)
+    limits = Limits(queue=2, body=4000, seconds=30.0, horizon=64, patience=3.0)
     with running(moody, Access(token=TOKEN), limits=limits) as found:
         yield found
 
@@ -108,19 +108,35 @@ def test_every_response_carries_its_security_headers(server):
 
 # How much.
 
+HEAD = f"POST /v2/models/moody/infer HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+
 
 def test_too_many_bytes_are_refused_before_they_are_read(strict):
     here = socket.create_connection(("127.0.0.1", strict.port), timeout=300)
-    head = f"POST /v2/models/moody/infer HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
-    here.sendall(f"{head}Content-Length: 4001\r\n\r\n".encode())  # and no body at all
+    here.sendall(f"{HEAD}Content-Length: 4001\r\n\r\n".encode())  # and no body at all
     assert b" 413 " in here.recv(1000)
     here.close()
     here = socket.create_connection(("127.0.0.1", strict.port), timeout=300)
-    here.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + b"3e8\r\n" + b"x" * 1000 + b"\r\n")
+    here.sendall(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode() + b"3e8\r\n" + b"x" * 1000 + b"\r\n")
     for _ in range(4):
         here.sendall(b"3e8\r\n" + b"x" * 1000 + b"\r\n")
     assert b" 413 " in here.recv(1000)
     here.close()
+
+
+def test_bodies_that_do_not_arrive_take_no_place_and_are_given_up_soon(strict):
+    """More sockets than the queue has places announce a body and send none of it."""
+    slow = [socket.create_connection(("127.0.0.1", strict.port), timeout=300) for _ in range(5)]
+    for here in slow:
+        here.sendall(f"{HEAD}Content-Length: 4000\r\n\r\n".encode())
+    wait_until(lambda: strict.service.admission.arriving == 5)
+    assert infer(strict, headers=GRANTED)[0] == 200
+    for here in slow:
+        told = here.recv(1000)
+        assert b" 408 " in told and b"did not arrive in time" in told and b"connection: close" in told.lower()
+        assert here.recv(1000) == b""  # it hangs up
+        here.close()
+    assert strict.service.admission.arriving == strict.service.admission.bytes == 0
 
 
 def test_a_full_queue_says_when_to_come_back(strict):
@@ -231,6 +247,17 @@ def test_while_it_starts_it_is_not_ready(moody, monkeypatch):
         cue.set()
         wait_until(lambda: found.service.ready)
         assert send(found.port, "GET", "/v2/health/ready")[0] == 200
+
+
+def test_bundles_come_and_go_while_it_runs(tmp_path):
+    with running(Catalogue([], tmp_path, [Moody()])) as found:
+        assert infer(found)[0] == 404
+        path = save_model(tmp_path / "moody.safetensors", Moody())
+        wait_until(lambda: infer(found, mode=1)[0] == 200)
+        assert found.service.solvers._costs  # it was warm before it was served
+        path.unlink()
+        wait_until(lambda: infer(found)[0] == 404)
+        assert found.service.ready
 
 
 def test_without_its_cluster_it_is_not_ready_and_the_surrogate_still_answers(moody, monkeypatch):

@@ -1,7 +1,8 @@
 """What is served: models that ship, a user's own bundles, and systems that have a solver and no model yet."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -10,7 +11,7 @@ from hybridworld.deploy.forecast import Forecast
 from hybridworld.deploy.gate import Gate, Health
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import find_model, load, shipped
-from hybridworld.errors import HybridWorldError, InvalidInput, nearest
+from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.brushes import Brush
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
@@ -119,7 +120,7 @@ class Served:
 
 
 class Catalogue:
-    """Name -> what is served. Bundles that appear in the folder `runs` are found by `refresh`."""
+    """Name -> what is served. `refresh` finds the bundles that appear in the folder `runs`, and drops those that vanish."""
 
     def __init__(
         self,
@@ -159,27 +160,41 @@ class Catalogue:
             raise InvalidInput(
                 f"Two models are called '{served.name}' ({known.path}, {served.path}): give one of them a name, NAME=FILE."
             )
-        self._entries[served.name] = served
+        self._entries = self._entries | {served.name: served}  # a new one, as others may go through the old one now
+        if known is not None:
+            known.close()
 
-    def refresh(self) -> None:
-        """Look for new and changed bundles. One that cannot be loaded is named in `problems`, and disturbs nothing."""
+    def refresh(self, warm_up: Callable[[Served], None] = lambda served: None) -> None:
+        """Serve new and changed bundles once `warm_up` has returned, and drop those that have vanished.
+
+        One that cannot be loaded or warmed up is named in `problems`, and disturbs nothing.
+        """
         if self._runs is None:
             return
         with self._lock:
-            for path in sorted([*self._runs.glob("*.safetensors"), *self._runs.glob("*/model.safetensors")]):
-                stamp = path.stat().st_mtime_ns
-                if self._stamps.get(path) == stamp:
-                    continue
-                self._stamps[path] = stamp
-                self._try(name_of(path), path)
+            found = stamps([*self._runs.glob("*.safetensors"), *self._runs.glob("*/model.safetensors")])
+            for path in self._stamps.keys() - found.keys():
+                self._drop(path)
+            changed = {path: stamp for path, stamp in found.items() if self._stamps.get(path) != stamp}
+            self._stamps = found
+            for path in sorted(changed):
+                self._try(name_of(path), path, warm_up)
+
+    def _drop(self, path: Path) -> None:
+        name = name_of(path)
+        self.problems.pop(name, None)
+        gone = self._entries.get(name)
+        if gone is not None and gone.path == path:
+            self._entries = {each: served for each, served in self._entries.items() if each != name}
+            gone.close()
+            self._add_systems()
 
     def find(self, name: str) -> Served:
         """The model or system of that name."""
-        if name not in self._entries:
-            raise Refusal(
-                404, f"There is no model '{name[:80]}': there is {', '.join(self._entries)}.{nearest(name, self._entries)}"
-            )
-        return self._entries[name]
+        known = self._entries
+        if name not in known:
+            raise Refusal(404, f"There is no model '{name[:80]}': there is {', '.join(known)}.{nearest(name, known)}")
+        return known[name]
 
     def model(self, name: str) -> Served:
         """The model of that name; a bare system is none."""
@@ -193,12 +208,14 @@ class Catalogue:
         """All that is served: models first, then bare systems."""
         return sorted(self._entries.values(), key=lambda served: served.model is None)
 
-    def _try(self, name: str, path: Path) -> None:
+    def _try(self, name: str, path: Path, warm_up: Callable[[Served], None] = lambda served: None) -> None:
         """Serve what is there, or say why not."""
         try:
-            self.add(self._load(name, path))
+            served = self._load(name, path)
+            warm_up(served)
+            self.add(served)
             self.problems.pop(name, None)
-        except HybridWorldError as error:
+        except Exception as error:  # a bundle may hold code of the user's own, and its file may vanish
             self.problems[name] = str(error)
             log.warning("%s is not served: %s", name, error)
 
@@ -229,7 +246,16 @@ class Catalogue:
                 continue
             system = own[name] if name in own else find_system(name)
             if not system.lacks:
-                self._entries[name] = Served(name, None, system)
+                self.add(Served(name, None, system))
+
+
+def stamps(paths: Iterable[Path]) -> dict[Path, int]:
+    """Path -> when it was written, of those that are still there."""
+    found = {}
+    for path in paths:
+        with suppress(OSError):
+            found[path] = path.stat().st_mtime_ns
+    return found
 
 
 def name_of(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -23,7 +23,11 @@ class Limits:
     body: int = 64 * 2**20
     """The largest body of a request, in bytes."""
     held: int = 512 * 2**20
-    """Bytes of all requests that are accepted and not answered yet."""
+    """Bytes of all requests that have arrived and are not answered yet."""
+    arriving: int = 512
+    """Requests whose body has not arrived yet: fewer than connections, so that others are still answered."""
+    patience: float = 5.0
+    """Seconds for a body to arrive, beside one for each 256 kB of it that have arrived."""
     horizon: int = 1024
     """The longest horizon that may be asked for, in frames."""
     points: int = 2_000
@@ -90,24 +94,60 @@ def late() -> Refusal:
 
 
 class Admission:
-    """A bounded queue: so many requests, and so many bytes, may be accepted and not answered yet."""
+    """A bounded queue. Its places are for requests that have arrived: a slow client takes none, only a place among its like."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._lock = limits, Lock()
-        self.requests = self.bytes = 0
+        self.requests = self.arriving = self.bytes = 0
 
     @contextmanager
-    def admitted(self, size: int) -> Iterator[None]:
-        """A place for a request of `size` bytes; raises if there is none."""
+    def reading(self) -> Iterator[None]:
+        """A place for a request whose body is awaited; raises if there is none, or if it could not be admitted anyway."""
         with self._lock:
-            if self.requests >= self._limits.queue or self.bytes + size > self._limits.held:
-                raise Refusal(503, "The server is busy: its queue is full. Try again later.", retry_after=1)
-            self.requests, self.bytes = self.requests + 1, self.bytes + size
+            if self.requests >= self._limits.queue or self.arriving >= self._limits.arriving:
+                raise busy()
+            self.arriving += 1
         try:
             yield
         finally:
             with self._lock:
-                self.requests, self.bytes = self.requests - 1, self.bytes - size
+                self.arriving -= 1
+
+    @contextmanager
+    def holding(self) -> Iterator[Callable[[int], None]]:
+        """A function that counts bytes as they arrive, and raises where they are too many for the server's memory."""
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            with self._lock:
+                if self.bytes + size > self._limits.held:
+                    raise busy()
+                self.bytes, held = self.bytes + size, held + size
+
+        try:
+            yield hold
+        finally:
+            with self._lock:
+                self.bytes -= held
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """A place for a request that has arrived; raises if there is none."""
+        with self._lock:
+            if self.requests >= self._limits.queue:
+                raise busy()
+            self.requests += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.requests -= 1
+
+
+def busy() -> Refusal:
+    """There is no place."""
+    return Refusal(503, "The server is busy: its queue is full. Try again later.", retry_after=1)
 
 
 class Budgets:

@@ -53,7 +53,7 @@ def describe(catalogue: Catalogue, limits: Limits) -> dict[str, Any]:
     """Everything the page has to know before the first question."""
     return {
         "models": [describe_one(served) for served in catalogue.all],
-        "problems": catalogue.problems,
+        "problems": dict(catalogue.problems),
         "splits": list(SPLITS),
         "limits": {"horizon": limits.horizon, "count": limits.count, "seconds": limits.seconds},
     }

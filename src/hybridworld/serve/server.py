@@ -1,6 +1,6 @@
 """HTTP around the service: routes, who may ask, how much, and how it ends.
 
-    request -> Guard (host, origin, token) -> route -> place in the queue -> body -> thread -> answer
+    request -> Guard (host, origin, token) -> route -> body -> place in the queue -> thread -> answer
 
 A refusal is always {"error": one sentence}.
 """
@@ -41,6 +41,7 @@ from hybridworld.serve.tensors import HEADER
 log = logging.getLogger("hybridworld.serve")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CONNECTIONS = 1024
+SLOWEST = 2**18  # bytes per second of a body
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 OPEN = ("/v2/health/", "/static/")
 """Paths that need no token: they tell nothing but that the server runs."""
@@ -118,6 +119,8 @@ def refused(error: Refusal) -> Response:
     headers = {"retry-after": str(max(1, round(error.retry_after)))} if error.retry_after is not None else {}
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
+    if error.status == 408:
+        headers["connection"] = "close"  # what comes yet would be taken for another request
     return JSONResponse({"error": str(error)}, error.status, headers)
 
 
@@ -161,11 +164,7 @@ def create_app(service: Service, access: Access | None = None) -> ASGIApp:
         return binary(await queue.answer(http, lambda body: service.infer(served, body, http.headers.get(HEADER))))
 
     async def models(http: Http) -> Response:
-        def look(_: bytes) -> dict[str, Any]:
-            service.catalogue.refresh()
-            return page.describe(service.catalogue, service.limits)
-
-        return JSONResponse(await queue.answer(http, look))
+        return JSONResponse(await queue.answer(http, lambda _: page.describe(service.catalogue, service.limits)))
 
     async def start(http: Http) -> Response:
         served, query = served_by_name(http), dict(http.query_params)
@@ -235,7 +234,7 @@ def create_app(service: Service, access: Access | None = None) -> ASGIApp:
 
 
 class Queue:
-    """From HTTP to a thread: a place in the queue, the body within its size and time, and a deadline for the answer."""
+    """From HTTP to a thread: the body within its size and time, a place in the queue, and a deadline for the answer."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -248,33 +247,35 @@ class Queue:
             raise Refusal(503, f"The server {what}: try again later.", retry_after=2)
         if http.headers.get("content-encoding", "identity") != "identity":
             raise Refusal(415, "A compressed body is not supported: send it as it is.")
-        size = self._announced(http)
+        self._check_size(http)
         request = service.request(http.client.host if http.client else "unknown")
-        with service.admission.admitted(size):
-            body = await self._body(http, request) if http.method == "POST" else b""
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(service.threads, service.work, request, lambda: work(body))
+        with service.admission.holding() as hold:
+            body = await self._body(http, request, hold) if http.method == "POST" else b""
+            with service.admission.admitted():
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(service.threads, service.work, request, lambda: work(body))
 
-    def _announced(self, http: Http) -> int:
-        """Bytes to come; a body of unknown length counts as a full one."""
-        most, length = self._service.limits.body, http.headers.get("content-length")
-        if length is None:
-            return most if http.method == "POST" else 0
+    def _check_size(self, http: Http) -> None:
+        """Refuse a body that is announced to be too large, before it is read."""
+        most, length = self._service.limits.body, http.headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
             raise Refusal(400, "Content-Length must be a number.")
         if len(length) > 15 or int(length) > most:
             raise Refusal(413, f"The request has {length[:20]} bytes, and may have {most}: send fewer states at once.")
-        return int(length)
 
-    async def _body(self, http: Http, request: Request) -> bytes:
-        most, parts, size = self._service.limits.body, [], 0
+    async def _body(self, http: Http, request: Request, hold: Callable[[int], None]) -> bytes:
+        limits, parts, size = self._service.limits, [], 0
+        began, most = asyncio.get_running_loop().time(), request.left
         try:
-            async with asyncio.timeout(request.left):
-                async for part in http.stream():
-                    size += len(part)
-                    if size > most:
-                        raise Refusal(413, f"The request has more than {most} bytes: send fewer states at once.")
-                    parts.append(part)
+            with self._service.admission.reading():
+                async with asyncio.timeout_at(began + min(most, limits.patience)) as end:
+                    async for part in http.stream():
+                        size += len(part)
+                        if size > limits.body:
+                            raise Refusal(413, f"The request has more than {limits.body} bytes: send fewer states at once.")
+                        hold(len(part))
+                        parts.append(part)
+                        end.reschedule(began + min(most, limits.patience + size / SLOWEST))
         except TimeoutError as error:
             raise Refusal(408, "The body of the request did not arrive in time.") from error
         except ClientDisconnect as error:

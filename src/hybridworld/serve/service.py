@@ -30,7 +30,7 @@ from hybridworld.serve.workers import Workers
 
 T = TypeVar("T")
 PARTS = 64  # horizons of one request that are answered at once
-LOOK = 2.0  # seconds between two looks at the cluster
+LOOK = 2.0  # seconds between two looks at the folder of bundles, and at a cluster that did not answer
 WARM_UP = 300.0  # seconds that a first solve may take: kernels are compiled
 SWITCH = 5e-4  # seconds: a network's many short calls must not wait long for the interpreter
 
@@ -47,7 +47,7 @@ class Service:
         batch: int | None = None,
         prepare: Callable[[HybridModel], None] = lambda model: None,
     ) -> None:
-        """`prepare` is called with each model before it is warmed up, while the page can already be opened."""
+        """`prepare` is called with each model of the start before it is warmed up, while the page can already be opened."""
         self.catalogue, self.limits, self.metrics = catalogue, limits or Limits(), Metrics()
         self.admission = Admission(self.limits)
         self.threads = ThreadPoolExecutor(self.limits.queue, "request")
@@ -74,7 +74,8 @@ class Service:
     @property
     def ready(self) -> bool:
         """Would a request to any model be answered now?"""
-        works = not self.broken and not self.solvers.cut_off and self.solvers.workers.alive > 0
+        whole = self.broken.keys().isdisjoint(served.name for served in self.catalogue.all)
+        works = whole and not self.solvers.cut_off and self.solvers.workers.alive > 0
         return self.warm and not self.draining and works
 
     def request(self, client: str) -> Request:
@@ -140,11 +141,12 @@ class Service:
                 self.metrics.drift.labels(served.name).set(health.alarm)
 
     def _keep_warm(self) -> None:
-        """Compile kernels and run each network once, so that the first user does not wait for it; then watch the cluster."""
+        """Compile kernels and run each network once, so that the first user does not wait; then look for what changes."""
         for served in self.catalogue.all:
             if served.model is None:
                 continue
             try:
+                self._prepare(served.model)
                 self.warm_up(served)
             except Exception as error:
                 self.broken[served.name] = str(error)
@@ -152,6 +154,7 @@ class Service:
         self._reach_cluster()
         self.warm = True
         while not self._closing.wait(LOOK):
+            self.catalogue.refresh(self.warm_up)  # without `prepare`, which may keep all cores busy for minutes
             if self.solvers.cut_off:
                 self._reach_cluster()
 
@@ -162,17 +165,14 @@ class Service:
                 return
 
     def warm_up(self, served: Served) -> None:
-        """Prepare a model, and let it answer once."""
-        if served.model is None:
-            return
-        self._prepare(served.model)
-        if served.system is None:
-            return
-        request = Request("the server itself", time.monotonic() + WARM_UP, np.inf)
-        model, system = self.routed(served, None), served.system
+        """One solve and one forecast."""
+        if served.system is not None and served.model is not None:
+            request = Request("the server itself", time.monotonic() + WARM_UP, np.inf)
+            model, system = self.routed(served, None), served.system
 
-        def answer() -> None:
-            (sample,), _ = self.solvers.initial(system, "val", range(1), 0)
-            model.predict(sample.state, model.longest, sample.params, threshold=np.inf)
+            def answer() -> None:
+                (sample,), _ = self.solvers.initial(system, "val", range(1), 0)
+                model.predict(sample.state, model.longest, sample.params, threshold=np.inf)
 
-        self.work(request, answer)
+            self.work(request, answer)
+        self.broken.pop(served.name, None)

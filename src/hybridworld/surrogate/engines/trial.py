@@ -3,9 +3,11 @@
     python -m hybridworld.surrogate.engines.trial FOLDER THREADS ENGINE...
 
 FOLDER holds a program, and questions with their answers. What the first engine did is written there as trial-0.json, and so on.
+The process ends when its standard input is closed: whoever began it holds the other end, and may be killed.
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 import torch
@@ -58,11 +61,15 @@ def try_engines(names: Sequence[str], folder: Path, threads: int, patience: floa
     while len(found) < len(names):
         left = names[len(found) :]
         command = [sys.executable, "-m", __spec__.name, str(folder), str(threads), *left]
+        theirs, ours = os.pipe()
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
+            done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, timeout=patience, check=False)
             ended = in_words(done.returncode, done.stderr)
         except subprocess.TimeoutExpired:
             ended = f"gave no answer in {patience:g} s"
+        finally:
+            os.close(theirs)
+            os.close(ours)
         for path in [folder / result(number) for number in range(len(left))]:
             if path.exists():
                 found.append(Trial(**json.loads(path.read_text())))
@@ -85,6 +92,12 @@ def in_words(code: int, text: str) -> str:
 
 
 # In that process.
+
+
+def end_with_parent() -> None:
+    """End this process when standard input is closed."""
+    os.read(sys.stdin.fileno(), 1)
+    os._exit(1)
 
 
 def main(folder: Path, threads: int, names: Sequence[str]) -> None:
@@ -149,4 +162,5 @@ def take_turns(calls: Sequence[Callable[[], Any]], rounds: int = ROUNDS, seconds
 
 
 if __name__ == "__main__":
+    Thread(target=end_with_parent, daemon=True).start()
     main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
