@@ -17,7 +17,8 @@ from hybridworld.deploy.question import Question
 from hybridworld.errors import nearest
 from hybridworld.physics.brushes import Brush
 from hybridworld.physics.environment import Environment, stacked
-from hybridworld.physics.spec import SPLITS, Parameter
+from hybridworld.physics.spec import SPLITS, Parameter, StateSpec
+from hybridworld.physics.spec import Field as Quantity
 from hybridworld.serve.catalogue import Catalogue, Served
 from hybridworld.serve.limits import Limits, Refusal
 from hybridworld.serve.protocol import check_physical, forecast_of, outputs_of, read_question
@@ -66,22 +67,26 @@ def describe_one(served: Served) -> dict[str, Any]:
         "name": served.name,
         "system": spec.name,
         "title": spec.title,
-        "fields": [
-            {"name": each.name, "unit": each.unit, "channels": [spec.channels.index(name) for name in spec.components(each)]}
-            for each in spec.fields
-        ],
+        "fields": [{"name": each.name, "unit": each.unit, "channels": _channels(spec, each)} for each in spec.fields],
         "channels": list(spec.channels),
         "draw": next(k for k, each in enumerate(spec.fields) if spec.draw in spec.components(each)),
-        "position": [spec.channels.index(name) for name in spec.components(spec.position)]
-        if spec.position and not spec.objects
-        else None,
+        "position": _channels(spec, spec.position) if spec.position and not spec.objects else None,
+        "objects": spec.objects,
+        "bodies": describe_bodies(spec) if spec.position and spec.objects else None,
         "axes": [asdict(axis) for axis in spec.axes],
         "grid": list(spec.grid),
         "frame_step": spec.frame_step,
         "time_unit": spec.time_unit,
         "frames": spec.frames,
         "params": [
-            {"name": each.name, "unit": each.unit, "meaning": each.meaning, "low": _low(each), "high": _high(each)}
+            {
+                "name": each.name,
+                "unit": each.unit,
+                "meaning": each.meaning,
+                "low": _low(each),
+                "high": _high(each),
+                "sets": spec.channels.index(each.sets) if each.sets else None,
+            }
             for each in spec.params
         ],
         "kinds": {regime: list(shares) for regime, shares in spec.kinds.items()},
@@ -100,6 +105,21 @@ def describe_one(served: Served) -> dict[str, Any]:
             "coverage": 0.0 if model.bound is None else model.bound.most,
         }
     return told
+
+
+def describe_bodies(spec: StateSpec) -> dict[str, Any]:
+    """The channels by which objects are drawn, chosen as in figures/scenes.py, and how those that actions drive are known."""
+    assert spec.position
+    pointing = [each for each in spec.fields if each.kind == "vector" and each.unit == "1"][:2]
+    extent = next((each for each in spec.fields if each.kind == "extent"), None)
+    velocity = next((each for each in spec.fields if each.rate_of == spec.position.name), None)
+    return {
+        "position": _channels(spec, spec.position),
+        "velocity": _channels(spec, velocity),
+        "extent": _channels(spec, extent),
+        "pointing": [_channels(spec, each) for each in pointing] if len(pointing) == 2 else [],
+        "driven": {"channel": spec.channels.index(spec.driven[0]), "value": spec.driven[1]} if spec.driven else None,
+    }
 
 
 def describe_brush(brush: Brush) -> dict[str, Any]:
@@ -242,6 +262,11 @@ def _state_file(states: np.ndarray, params: np.ndarray) -> bytes:
     with h5py.File(content, "w") as file:
         file["state"], file["params"] = states, params
     return content.getvalue()
+
+
+def _channels(spec: StateSpec, each: Quantity | None) -> list[int]:
+    """Where a field stands among the channels; nowhere, if there is none."""
+    return [spec.channels.index(name) for name in spec.components(each)] if each else []
 
 
 def _low(parameter: Parameter) -> float:

@@ -2,7 +2,18 @@
 
 import { FONT, css, fresh, short } from "./colour.js";
 
-export const LINES = ["--line1", "--line2", "--line3", "--line4", "--line5", "--line6"];
+const LINES = 9; // colours
+
+/** How the line of the k-th signal looks. */
+export const lineOf = (k) => ({ colour: `--line${1 + (k % LINES)}`, look: k < LINES ? "solid" : "dashed" });
+
+/** What stands for a line or a dot in a legend or a table. */
+export function swatch({ colour, look }) {
+  const mark = document.createElement("span");
+  mark.className = `swatch ${look}`;
+  mark.style.color = `var(${colour})`;
+  return mark;
+}
 
 /** Rows, the lowest number first; what is no number is the worst. */
 export const order = (numbers) => [...numbers.keys()].sort((a, b) => (numbers[a] ?? Infinity) - (numbers[b] ?? Infinity) || a - b);
@@ -29,6 +40,7 @@ export function auroc(scores, errors) {
 
 /** true where the gate defers: a score above the threshold of q, or a bound above the tolerance. */
 export function deferredBy(batch, gate) {
+  if (gate.kind === "none") return batch.scores.map(() => false);
   if (gate.kind === "tolerance") return Array.from(batch.bounds ?? [], (bound) => !(bound <= gate.tolerance));
   const threshold = thresholdOf(batch, gate.q);
   return Array.from(batch.scores, (score) => gate.q === 0 || !(score <= threshold));
@@ -40,9 +52,9 @@ export function thresholdOf(batch, q) {
 }
 
 /** One sentence about the cost and one about the error. */
-export function summary(batch, deferred) {
+export function summary(batch, deferred, gate) {
   const n = deferred.length, many = deferred.filter(Boolean).length;
-  const parts = [`<b>${many}</b> of ${n} go to the solver (<b>${Math.round((100 * many) / n)} %</b>).`];
+  const parts = [gate.kind === "none" ? `All ${n} answers are the surrogate's.` : `<b>${many}</b> of ${n} go to the solver (<b>${Math.round((100 * many) / n)} %</b>).`];
   if (batch.solverSeconds !== undefined) {
     const ms = (seconds) => `${short(1e3 * seconds)} ms`, all = batch.solverSeconds, part = (many / n) * all;
     parts.push(`Time: ${ms(batch.seconds)} for surrogate and error map, ${ms(part)} for the solver, <b>${ms(batch.seconds + part)}</b> together; the solver alone takes <b>${ms(all)}</b>.`);
@@ -59,7 +71,7 @@ export function drawBars(canvas, batch, deferred, gate, chosen) {
   const { context, width, height } = fresh(canvas), numbers = gate.kind === "tolerance" ? batch.bounds : batch.scores;
   if (!numbers) return [];
   const rows = order(numbers), left = 44, bottom = height - 22, top = 8, room = (width - left - 6) / rows.length;
-  const limit = gate.kind === "tolerance" ? gate.tolerance : thresholdOf(batch, gate.q);
+  const limit = gate.kind === "tolerance" ? gate.tolerance : thresholdOf(batch, gate.q); // no line without a calibration
   const finite = [...numbers, ...(batch.errors ?? [])].filter(Number.isFinite);
   const [low, high] = decades(Math.min(...finite.filter((value) => value > 0)), Math.max(...finite));
   const y = (value) => bottom - Math.min(1, Math.max(0, (Math.log10(value) - low) / (high - low))) * (bottom - top);
@@ -93,8 +105,17 @@ export function drawBars(canvas, batch, deferred, gate, chosen) {
   return rows.map((row, k) => ({ row, from: left + k * room, to: left + (k + 1) * room }));
 }
 
-export function drawCurve(canvas, batch, deferred, signals) {
-  const { context, width, height } = fresh(canvas), left = 52, bottom = height - 36, top = 8;
+/** The risk-coverage curves of the signals and of the errors themselves; none without errors. */
+export function curvesOf({ errors }, signals) {
+  if (!errors) return [];
+  const oracle = { name: "oracle", colour: "--muted", look: "dotted", curve: riskCurve(errors, errors) };
+  return [...signals.map(({ name, scores }, k) => ({ name, ...lineOf(k), curve: riskCurve(scores, errors) })), oracle];
+}
+
+const DASHES = { solid: [], dashed: [7, 3], dotted: [2, 3] };
+
+export function drawCurve(canvas, batch, deferred, curves) {
+  const { context, width, height } = fresh(canvas), left = 52, bottom = height - 20, top = 8;
   context.font = FONT;
   context.fillStyle = css("--muted");
   if (!batch.errors) {
@@ -102,12 +123,8 @@ export function drawCurve(canvas, batch, deferred, signals) {
     context.fillText("needs true errors: tick “with true errors”", width / 2, height / 2);
     return;
   }
-  const n = batch.errors.length, curves = [
-    ["--muted", "oracle", riskCurve(batch.errors, batch.errors), [2, 3]],
-    ...signals.map(({ name, scores }, k) => [LINES[k % LINES.length], name, riskCurve(scores, batch.errors), k < LINES.length ? [] : [7, 3]]),
-  ];
-  const few = Math.floor(n / 20); // the mean of one or two errors is noise
-  const most = 1.08 * Math.max(...curves.flatMap(([, , curve]) => curve.slice(few)));
+  const n = batch.errors.length, few = Math.floor(n / 20); // the mean of one or two errors is noise
+  const most = 1.08 * Math.max(...curves.flatMap(({ curve }) => curve.slice(few)));
   const x = (share) => left + share * (width - left - 22), y = (value) => bottom - (value / most) * (bottom - top);
   context.strokeStyle = css("--faint");
   context.textAlign = "right";
@@ -120,10 +137,10 @@ export function drawCurve(canvas, batch, deferred, signals) {
   }
   context.textAlign = "center";
   for (const share of [0, 0.25, 0.5, 0.75, 1]) context.fillText(`${100 * share} %`, x(share), bottom + 14);
-  for (const [colour, , curve, dash] of curves) {
+  for (const { colour, look, curve } of curves) {
     context.strokeStyle = css(colour);
     context.lineWidth = 1.8;
-    context.setLineDash(dash);
+    context.setLineDash(DASHES[look]);
     context.beginPath();
     curve.forEach((value, k) => k >= few && context.lineTo(x((k + 1) / n), y(value)));
     context.stroke();
@@ -137,7 +154,6 @@ export function drawCurve(canvas, batch, deferred, signals) {
     context.fillStyle = css("--defer");
     context.fill();
   }
-  legend(context, left, height - 4, [...curves.slice(1, 4).map(([colour, name]) => [colour, name]), ["--muted", "oracle"], ["--defer", "this gate"]], width);
 }
 
 function decades(low, high) {
@@ -164,16 +180,14 @@ function axes(context, width, left, top, bottom, low, high, y) {
   }
 }
 
-function legend(context, left, y, entries, width = Infinity) {
+function legend(context, left, y, entries) {
   context.font = FONT;
   context.textAlign = "left";
   for (const [colour, name] of entries) {
-    const size = context.measureText(name).width + 26;
-    if (left + size > width + 10) return;
     context.fillStyle = css(colour);
     context.fillRect(left, y - 9, 9, 9);
     context.fillStyle = css("--muted");
     context.fillText(name, left + 13, y);
-    left += size;
+    left += context.measureText(name).width + 26;
   }
 }

@@ -95,6 +95,7 @@ export function imageOf(values, nx, ny, scale) {
 export function drawBar(canvas, scale, label) {
   const { context, width, height } = fresh(canvas);
   if (!scale) return;
+  canvas.setAttribute("aria-label", `Colours: ${label}, from ${short(scale.low)} to ${short(scale.high)}.`);
   const edge = 2, top = 4, thick = Math.max(8, height - 26);
   for (let x = 0; x < width - 2 * edge; x++) {
     const i = 3 * Math.round((255 * x) / (width - 2 * edge));

@@ -1,6 +1,6 @@
 // Drawing an initial state with the brushes of its system: by pointer, or with the arrow keys and Enter.
 
-import { short } from "./colour.js";
+import { slider } from "./controls.js";
 
 const STEP = 0.04; // of the shorter side of the panel, per key press
 
@@ -14,23 +14,23 @@ export class Drawing {
     this.line = null;
     this.busy = false;
     this.pending = [];
-    this.events?.abort();
     Drawing.current?.abort();
     Drawing.current = new AbortController();
     this.show();
     this.listen(Drawing.current.signal);
   }
 
-  /** Buttons for the brushes, and for the hand without one. */
+  /** A choice of the brushes, and of the hand without one. */
   show() {
-    const { section, brushes } = this.elements, all = [null, ...this.model.brushes];
-    section.hidden = this.model.brushes.length === 0;
+    const { section, brushes } = this.elements, all = this.model.brushes.length ? [null, ...this.model.brushes] : [];
+    section.hidden = !all.length && !this.view.moved;
     brushes.replaceChildren(...all.map((brush) => {
-      const button = document.createElement("button");
-      Object.assign(button, { type: "button", textContent: brush?.name ?? "off" });
-      button.setAttribute("role", "radio");
-      button.addEventListener("click", () => this.choose(brush));
-      return button;
+      const label = document.createElement("label"), input = document.createElement("input");
+      label.className = "choice";
+      Object.assign(input, { type: "radio", name: "brush", checked: !brush });
+      input.addEventListener("change", () => this.choose(brush));
+      label.append(input, brush?.name ?? "off");
+      return label;
     }));
     this.choose(null);
   }
@@ -38,33 +38,17 @@ export class Drawing {
   choose(brush) {
     this.brush = brush;
     this.overlay = this.cursor = this.line = null;
-    [...this.elements.brushes.children].forEach((button, k) => {
-      button.setAttribute("aria-checked", String((this.model.brushes[k - 1] ?? null) === brush));
-    });
-    this.elements.meaning.textContent = brush ? `${brush.meaning} ${HOW[brush.gesture]}` : "Choose a brush to draw into the input.";
+    const hint = this.view.moved ? MOVE : "Choose a brush to draw into the input.";
+    this.elements.meaning.textContent = brush ? `${brush.meaning} ${HOW[brush.gesture]}` : hint;
     this.values = Object.fromEntries((brush?.settings ?? []).map(({ name, value }) => [name, value]));
-    this.elements.settings.replaceChildren(...(brush?.settings ?? []).map((setting) => this.slider(setting, (value) => (this.values[setting.name] = value))));
+    this.elements.settings.replaceChildren(...(brush?.settings ?? []).map((setting) => slider(setting, (value) => (this.values[setting.name] = value))));
     if (brush && this.model.position) {
       const [low, high] = [this.model.axes[2].low, this.model.axes[2].high];
-      this.elements.settings.append(this.slider({ name: "start height", unit: "", low, high, value: this.view.height }, (value) => (this.view.height = value)));
+      this.elements.settings.append(slider({ name: "start height", unit: "", low, high, value: this.view.height }, (value) => (this.view.height = value)));
     }
     this.canvas.classList.toggle("draws", Boolean(brush));
     this.canvas.classList.toggle("turns", Boolean(this.view.turnBy) && !brush);
     this.redraw();
-  }
-
-  slider({ name, unit, low, high, value }, changed) {
-    const label = document.createElement("label"), text = document.createElement("span"), output = document.createElement("output"), input = document.createElement("input");
-    label.className = "setting";
-    text.textContent = unit && unit !== "1" ? `${name} (${unit})` : name;
-    Object.assign(input, { type: "range", min: low, max: high, step: (high - low) / 100, value });
-    output.textContent = short(value);
-    input.addEventListener("input", () => {
-      output.textContent = short(Number(input.value));
-      changed(Number(input.value));
-    });
-    label.append(text, output, input);
-    return label;
   }
 
   listen(signal) {
@@ -167,6 +151,7 @@ export class Drawing {
   }
 }
 
+export const MOVE = "Drag an object of the input to another place; by keys: Enter takes the next one, the arrow keys move it.";
 const HOW = {
   stroke: "Drag over the input, or move with the arrow keys and press Enter.",
   point: "Click into the input, or move with the arrow keys and press Enter.",

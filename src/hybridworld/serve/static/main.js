@@ -1,9 +1,10 @@
 // The page: what is chosen, what is asked, what is shown.
 
 import { at, getJson, getTensors, inferAt, plainRequest, post, postForFile } from "./api.js";
-import { LINES, auroc, deferredBy, drawBars, drawCurve, summary } from "./batch.js";
-import { errorScale, fresh, imageOf, short } from "./colour.js";
-import { Drawing } from "./drawing.js";
+import { auroc, curvesOf, deferredBy, drawBars, drawCurve, lineOf, summary, swatch } from "./batch.js";
+import { errorScale, short } from "./colour.js";
+import { slider } from "./controls.js";
+import { Drawing, MOVE } from "./drawing.js";
 import { viewOf } from "./views.js";
 
 const $ = (id) => document.getElementById(id);
@@ -11,6 +12,7 @@ const PANELS = Object.fromEntries(["input", "truth", "prediction", "map", "error
 const BARS = { states: $("bar-states"), errors: $("bar-errors") };
 const LARGEST = 24e6; // bytes of a whole true trajectory
 const FRAME = 70; // milliseconds between two frames of a played trajectory, at least
+const LOOK = 30_000; // milliseconds between two looks at the list of models
 
 let catalogue, model, view, drawing;
 let state, params, origin = {};
@@ -19,8 +21,9 @@ let path = null; // of state vectors: prediction and score at every horizon
 let truths = new Map(); // horizon -> {state, seconds}
 let trueStates = null; // of state vectors: the truth at every horizon
 let past = []; // states before each stroke
-let batch = null, signals = [], chosen = null, bars = [], playing = false;
+let batch = null, signals = [], chosen = null, bars = [], playing = null;
 let made = 0; // counts the states: an answer about an earlier one is thrown away
+let loads = 0; // counts the states that were asked for
 
 // Telling.
 
@@ -29,15 +32,16 @@ function tell(text, isError = false) {
   $("status").classList.toggle("error", isError);
 }
 
-/** Run something that may fail; its sentence is shown. */
+/** Run something that may fail; its sentence is shown, unless another model has been chosen meanwhile. */
 async function attempt(what, action) {
+  const about = model;
   try {
     if (what) tell(what);
     const answer = await action();
     if (what && $("status").textContent === what) tell("");
     return answer;
   } catch (error) {
-    tell(error.message, true);
+    if (about === model) tell(error.message, true);
     return undefined;
   }
 }
@@ -70,12 +74,33 @@ async function begin() {
   }
   tell("");
   document.querySelector("main").hidden = false;
-  fill($("model"), catalogue.models.map(({ name, title, model: known }) => [name, known ? `${name} – ${title}` : `${title} (solver alone)`]));
+  list();
   for (const id of ["split", "batch-split"]) fill($(id), catalogue.splits.map((name) => [name, name]));
   $("split").value = $("batch-split").value = "test";
+  await choose(catalogue.models[0].name);
+  tellProblems();
+  setInterval(() => document.visibilityState === "visible" && look(), LOOK);
+}
+
+function list() {
+  fill($("model"), catalogue.models.map(({ name, title, model: known }) => [name, known ? `${name} – ${title}` : `${title} (solver alone)`]));
+}
+
+function tellProblems() {
   const problems = Object.entries(catalogue.problems);
   if (problems.length) tell(problems.map(([name, why]) => `${name} is not served: ${why}`).join(" "), true);
-  await choose(catalogue.models[0].name);
+}
+
+/** Models appear and change while the page is open. */
+async function look() {
+  const found = await getJson("/page/models").catch(() => catalogue); // whoever wants an answer is told that there is none
+  if (!model || JSON.stringify(found) === JSON.stringify(catalogue)) return;
+  catalogue = found;
+  list();
+  const same = found.models.find(({ name }) => name === model.name);
+  if (JSON.stringify(same) === JSON.stringify(model)) $("model").value = model.name;
+  else await choose((same ?? found.models[0]).name);
+  tellProblems();
 }
 
 function fill(select, options) {
@@ -94,7 +119,7 @@ async function choose(name) {
   $("about").textContent = aboutOf(model);
   fill($("field"), model.fields.map((field, k) => [k, field.name]));
   $("field").value = model.draw;
-  $("field-choice").hidden = model.grid.length === 0 || model.fields.length < 2;
+  $("field-choice").hidden = model.grid.length === 0 || Boolean(model.bodies) || model.fields.length < 2;
   for (const canvas of Object.values(PANELS)) canvas.style.aspectRatio = String(view.ratio);
   const most = model.longest;
   Object.assign($("horizon"), { max: most, value: Math.min(16, most) });
@@ -103,24 +128,24 @@ async function choose(name) {
   $("frame").value = 0;
   $("truth").checked = !model.model;
   $("truth").disabled = !model.solver || !model.model;
-  const fields = model.grid.length > 0;
-  $("batch-count").value = fields ? 8 : 64;
+  $("batch-count").value = model.grid.length && !model.objects ? 8 : 64;
   $("batch-count").max = catalogue.limits.count;
   $("batch-section").hidden = !model.model;
   $("save-forecast").hidden = !model.model;
   $("batch").hidden = true;
-  batch = null;
+  batch = chosen = null;
   showParams();
   showNumbers();
   drawing = new Drawing(model, view, PANELS.input, { apply: brushed, redraw: show, elements: { section: $("draw"), brushes: $("brushes"), meaning: $("meaning"), settings: $("settings") } });
   for (const canvas of Object.values(PANELS)) {
     canvas.classList.toggle("turns", Boolean(view.turnBy) && !(canvas === PANELS.input && drawing.brush));
   }
+  PANELS.input.classList.toggle("moves", Boolean(view.moved));
   await load();
 }
 
-function aboutOf({ title, grid, channels, model: known, longest }) {
-  const what = `${channels.length} channels${grid.length ? ` on ${grid.join(" × ")} cells` : ""}`;
+function aboutOf({ title, grid, channels, objects, model: known, longest }) {
+  const what = objects ? `${grid[0]} objects` : `${channels.length} channels${grid.length ? ` on ${grid.join(" × ")} cells` : ""}`;
   if (!known) return `${title}: ${what}. There is no model of it yet, so you see the solver alone.`;
   const calibrated = known.trajectories ? `thresholds and bounds from ${known.trajectories.toLocaleString("en")} validation trajectories` : "not calibrated";
   return `${title}: ${what}, trained up to ${longest} frames${known.guided ? ", guided by a coarse solver" : ""}; ${calibrated}.`;
@@ -128,18 +153,20 @@ function aboutOf({ title, grid, channels, model: known, longest }) {
 
 /** The state of the chosen split and seed. */
 async function load() {
+  const about = (loads += 1);
   const query = new URLSearchParams({ split: $("split").value, seed: $("seed").value || 0, frame: $("frame").value || 0, count: 1 });
   const found = await attempt("Making the initial state …", () => getTensors(at(model.name, `start?${query}`)));
-  if (!found) return;
+  if (!found || about !== loads) return;
   past = [];
   setParams(found.tensors.params.values);
   setState(found.tensors.state.values, found.json.origins[0]);
 }
 
 async function blank() {
+  const about = (loads += 1);
   const found = await attempt("", () => getTensors(at(model.name, "start?split=blank")));
-  if (!found) return;
-  past.push(state);
+  if (!found || about !== loads) return;
+  remember();
   setState(found.tensors.state.values, { kind: "blank" });
 }
 
@@ -162,6 +189,11 @@ function setParams(values) {
   }
 }
 
+/** The state, for Undo. */
+function remember() {
+  past = [...past.slice(-30), state];
+}
+
 /** Answers that belong to another state. */
 function forget() {
   forecast = path = trueStates = null;
@@ -178,22 +210,6 @@ function showParams() {
   })));
 }
 
-function slider({ name, unit, low, high, value, title }, changed) {
-  const label = document.createElement("label"), input = document.createElement("input"), output = document.createElement("output");
-  label.className = "setting";
-  label.title = title ?? "";
-  const text = document.createElement("span");
-  text.textContent = unit && unit !== "1" ? `${name} (${unit})` : name;
-  Object.assign(input, { type: "range", min: low, max: high, step: (high - low) / 200, value: value ?? low, name });
-  output.textContent = short(Number(input.value));
-  input.addEventListener("input", () => {
-    output.textContent = short(Number(input.value));
-    changed(Number(input.value));
-  });
-  label.append(text, output, input);
-  return label;
-}
-
 /** State vectors can be typed in: the way without a pointer. */
 function showNumbers() {
   $("numbers-section").hidden = model.grid.length > 0;
@@ -202,7 +218,7 @@ function showNumbers() {
     Object.assign(input, { type: "number", step: "any" });
     input.addEventListener("change", () => {
       if (!Number.isFinite(input.valueAsNumber)) return;
-      past.push(state);
+      remember();
       const next = state.slice();
       next[k] = input.valueAsNumber;
       setState(next, { kind: "by numbers" });
@@ -217,7 +233,7 @@ async function brushed(brush, points, settings) {
   const about = made;
   const found = await attempt("", () => post(at(model.name, "draw"), { brush, points, settings }, { state: one(state) }));
   if (!found || about !== made) return;
-  past = [...past.slice(-30), state];
+  remember();
   lookAtChange(state, found.tensors.state.values);
   setState(found.tensors.state.values, { kind: "drawn" });
 }
@@ -234,11 +250,12 @@ function lookAtChange(before, after) {
 // Asking.
 
 const one = (values) => ({ shape: [1, model.channels.length, ...model.grid], values });
+const here = () => inputs(model, state, [horizon()], params);
 const horizon = () => Number($("horizon-number").value) || 1;
 
-function inputs(states, horizons, rows) {
-  const count = horizons.length, given = { state: { shape: [count, model.channels.length, ...model.grid], values: states }, horizon: { shape: [count, 1], values: Float64Array.from(horizons) } };
-  if (model.params.length) given.params = { shape: [count, model.params.length], values: rows };
+function inputs(of, states, horizons, rows) {
+  const count = horizons.length, given = { state: { shape: [count, of.channels.length, ...of.grid], values: states }, horizon: { shape: [count, 1], values: Float64Array.from(horizons) } };
+  if (of.params.length) given.params = { shape: [count, of.params.length], values: rows };
   return given;
 }
 
@@ -251,7 +268,7 @@ const ask = latest(async () => {
     return;
   }
   const about = made, frames = horizon(), began = performance.now();
-  const { json, tensors } = await post(inferAt(model.name), asked(), inputs(state, [frames], params));
+  const { json, tensors } = await post(inferAt(model.name), asked(), inputs(model, state, [frames], params));
   if (about !== made) return;
   forecast = {
     horizon: frames, state: tensors.state.values, map: tensors.error_map.values, score: tensors.score.values[0],
@@ -262,15 +279,16 @@ const ask = latest(async () => {
 
 /** Prediction and score at every horizon, for state vectors: the path through the box. */
 const askPath = latest(async () => {
-  if (!state || !model.model || model.grid.length || path) return;
-  const about = made, many = model.longest, n = model.channels.length, rows = model.params.length;
+  const many = model.longest < horizon() && horizon() <= catalogue.limits.count ? horizon() : model.longest;
+  if (!state || !model.model || model.grid.length || path?.states.length >= many) return;
+  const about = made, n = model.channels.length, rows = model.params.length;
   const states = new Float64Array(many * n), given = new Float64Array(many * rows);
   for (let k = 0; k < many; k++) {
     states.set(state, k * n);
     given.set(params, k * rows);
   }
   const horizons = Array.from({ length: many }, (_, k) => k + 1);
-  const { tensors } = await post(inferAt(model.name), asked(), inputs(states, horizons, given));
+  const { tensors } = await post(inferAt(model.name), asked(), inputs(model, states, horizons, given));
   if (about !== made) return;
   const all = Array.from({ length: many }, (_, k) => tensors.state.values.subarray(k * n, (k + 1) * n));
   path = { states: all, scores: tensors.score.values, points: [state, ...all].map((each) => position(each)) };
@@ -289,8 +307,8 @@ const askTruth = latest(async () => {
     if (about !== made) return;
     truths.set(frames, { state: last(tensors.state), seconds: json.parameters.seconds_solver });
   }
-  if (!model.grid.length && !trueStates) {
-    const { tensors } = await future(model.longest, 1);
+  if (!model.grid.length && !(trueStates?.length >= Math.max(model.longest, frames))) {
+    const { tensors } = await future(Math.max(model.longest, frames), 1);
     if (about !== made) return;
     trueStates = rowsOf(tensors.state).slice(1);
   }
@@ -328,8 +346,8 @@ let later = 0;
 // Showing.
 
 /** The distance of two states in deviations of the training data, per cell. */
-function distance(a, b) {
-  const { std } = model.model, n = a.length / std.length, values = new Float64Array(n);
+function distance(of, a, b) {
+  const { std } = of.model, n = a.length / std.length, values = new Float64Array(n);
   for (let i = 0; i < n; i++) {
     let sum = 0;
     for (let k = 0; k < std.length; k++) sum += ((a[k * n + i] - b[k * n + i]) / std[k]) ** 2;
@@ -344,10 +362,10 @@ function show() {
   if (!state) return;
   const frames = horizon();
   const truth = truths.get(frames)?.state ?? (trueStates && frames <= trueStates.length ? trueStates[frames - 1] : null);
-  const data = { input: state, horizon: frames, truth, prediction: forecast?.state, map: forecast?.map, path };
-  if (truth && forecast?.horizon === frames) data.error = distance(forecast.state, truth);
+  const data = { input: state, params, horizon: frames, truth, prediction: forecast?.state, map: forecast?.map, path };
+  if (truth && forecast?.horizon === frames) data.error = distance(model, forecast.state, truth);
   if (trueStates) {
-    data.truePath = { points: [state, ...trueStates].map(position), errors: path ? Float64Array.from(path.states, (each, k) => distance(each, trueStates[k])[0]) : null };
+    data.truePath = { points: [state, ...trueStates].map(position), errors: path ? Float64Array.from(path.states.slice(0, trueStates.length), (each, k) => distance(model, each, trueStates[k])[0]) : null };
   }
   view.draw(PANELS, BARS, data, drawing?.overlay);
   describe(data);
@@ -358,7 +376,7 @@ function show() {
 function describe({ truth, prediction, error }) {
   const many = `${horizon()} frames later`;
   const labels = {
-    input: "The initial state." + (drawing?.brush ? " Arrow keys move the brush, Enter draws." : ""),
+    input: "The initial state." + (drawing?.brush ? " Arrow keys move the brush, Enter draws." : view.moved ? ` ${MOVE}` : ""),
     truth: truth ? `The true state ${many}.` : "The true state: not asked for.",
     prediction: prediction ? `The predicted state ${many}.` : "No prediction.",
     map: forecast ? `The error map, mean ${short(forecast.score)} deviations.` : "No error map.",
@@ -403,13 +421,13 @@ async function play() {
     stop();
     return;
   }
-  playing = true;
+  const mine = (playing = {});
   $("play").textContent = "Pause";
   $("play").setAttribute("aria-pressed", "true");
   let step = 1;
   if ($("truth").checked && model.grid.length) step = (await trajectory()) ?? 1;
   let frames = horizon() >= model.longest ? step : horizon() - (horizon() % step) + step;
-  while (playing && frames <= model.longest) {
+  while (playing === mine && frames <= model.longest) {
     const began = performance.now();
     $("horizon-number").value = $("horizon").value = frames;
     await ask();
@@ -417,12 +435,13 @@ async function play() {
     await new Promise((done) => setTimeout(done, Math.max(0, FRAME - (performance.now() - began))));
     frames += step;
   }
+  if (playing !== mine) return;
   stop();
   refresh();
 }
 
 function stop() {
-  playing = false;
+  playing = null;
   $("play").textContent = "Play";
   $("play").setAttribute("aria-pressed", "false");
 }
@@ -443,62 +462,80 @@ async function trajectory() {
 // The batch.
 
 const askBatch = latest(async () => {
-  const about = { name: model.name, frames: horizon() };
-  const query = new URLSearchParams({ split: $("batch-split").value, seed: $("batch-seed").value || 0, count: $("batch-count").value || 8 });
+  const of = model, frames = horizon(), split = $("batch-split").value, seed = Number($("batch-seed").value || 0), coverage = Number($("coverage").value);
+  const query = `${of.name} ${new URLSearchParams({ split, seed, count: $("batch-count").value || 8 })}`;
   tell("Forecasting the batch …");
-  if (!batch || batch.query !== `${model.name} ${query}`) {
-    const found = await getTensors(at(model.name, `start?${query}`));
-    batch = { query: `${model.name} ${query}`, states: found.tensors.state.values, params: found.tensors.params.values, count: found.tensors.state.shape[0], seed: Number($("batch-seed").value || 0), split: $("batch-split").value };
+  let next = batch;
+  if (next?.query !== query) {
+    const { tensors } = await getTensors(at(of.name, `start?${query.slice(of.name.length + 1)}`));
+    next = { query, split, seed, states: tensors.state.values, params: tensors.params.values, count: tensors.state.shape[0] };
   }
-  const many = Array(batch.count).fill(about.frames), given = inputs(batch.states, many, batch.params);
-  const coverage = Number($("coverage").value);
+  if (of !== model) return;
+  const given = inputs(of, next.states, Array(next.count).fill(frames), next.params);
   const [answer, thresholds] = await Promise.all([
-    post(inferAt(model.name), asked(coverage === 0.9 ? {} : { coverage }), given), getJson(at(model.name, `thresholds?horizon=${about.frames}`)),
+    post(inferAt(of.name), asked(coverage === 0.9 ? {} : { coverage }), given), getJson(at(of.name, `thresholds?horizon=${frames}`)),
   ]);
-  const predicted = answer.tensors.state.values;
-  Object.assign(batch, { scores: Array.from(answer.tensors.score.values), bounds: answer.tensors.bound ? Array.from(answer.tensors.bound.values) : null, seconds: answer.json.parameters.seconds_surrogate, thresholds, horizon: about.frames, errors: null, solverSeconds: undefined });
-  signals = [{ name: model.model.signals[0].name, scores: batch.scores, passes: model.model.signals[0].passes }];
+  if (of !== model) return;
+  const { state: predicted, score, bound } = answer.tensors;
+  next = { ...next, scores: Array.from(score.values), bounds: bound ? Array.from(bound.values) : null, seconds: answer.json.parameters.seconds_surrogate, thresholds, horizon: frames, errors: null, solverSeconds: undefined };
   if ($("batch-truth").checked) {
     tell("The solver works on the batch …");
-    const solved = await post(inferAt(model.name), asked({ q: 0 }), given), size = predicted.length / batch.count;
-    batch.errors = Array.from({ length: batch.count }, (_, k) => mean(distance(predicted.subarray(k * size, (k + 1) * size), solved.tensors.state.values.subarray(k * size, (k + 1) * size))));
-    batch.solverSeconds = solved.json.parameters.seconds_solver;
+    const solved = await post(inferAt(of.name), asked({ q: 0 }), given), truths = rowsOf(solved.tensors.state);
+    if (of !== model) return;
+    next.errors = rowsOf(predicted).map((each, k) => mean(distance(of, each, truths[k])));
+    next.solverSeconds = solved.json.parameters.seconds_solver;
   }
-  if (model.name !== about.name) return;
   tell("");
+  batch = next;
+  signals = [{ ...of.model.signals[0], scores: batch.scores }];
   $("signals").replaceChildren();
-  const bounded = Boolean(batch.bounds);
-  const radio = document.querySelector('input[name="gate"][value="tolerance"]');
-  radio.disabled = !bounded;
-  if (!bounded) document.querySelector('input[name="gate"][value="q"]').checked = true;
-  if (bounded) {
-    const finite = batch.bounds.filter((value) => value > 0);
-    Object.assign($("tolerance"), { min: Math.log10(Math.min(...finite)) - 0.1, max: Math.log10(Math.max(...finite)) + 0.1 });
-  }
+  showGate();
   $("batch").hidden = false;
   showBatch();
 });
 
+const calibrated = () => batch.thresholds.q.length > 0;
+
+/** What the batch can be gated by: nothing without a calibration, q alone without bounds. */
+function showGate() {
+  const [byShare, byError] = document.querySelectorAll('input[name="gate"]');
+  for (const control of [byShare, $("q"), $("coverage")]) control.disabled = !calibrated();
+  byError.disabled = !batch.bounds;
+  if (byError.disabled) byShare.checked = true;
+  $("ungated").hidden = calibrated();
+  if (!batch.bounds) return;
+  const finite = batch.bounds.filter((value) => value > 0 && Number.isFinite(value));
+  Object.assign($("tolerance"), { min: Math.log10(Math.min(...finite)) - 0.1, max: Math.log10(Math.max(...finite)) + 0.1 });
+}
+
 function gate() {
-  return { kind: document.querySelector('input[name="gate"]:checked').value, q: Number($("q").value), tolerance: 10 ** Number($("tolerance").value) };
+  const kind = calibrated() ? document.querySelector('input[name="gate"]:checked').value : "none";
+  return { kind, q: Number($("q").value), tolerance: 10 ** Number($("tolerance").value) };
 }
 
 function showBatch() {
-  if (!batch?.scores) return;
-  const now = gate(), deferred = deferredBy(batch, now);
-  $("q-label").hidden = now.kind !== "q";
-  $("tolerance-label").hidden = now.kind === "q";
-  $("q-out").textContent = now.q.toFixed(2);
+  if (!batch) return;
+  const now = gate(), deferred = deferredBy(batch, now), curves = curvesOf(batch, signals);
+  $("q-label").hidden = now.kind === "tolerance";
+  $("tolerance-label").hidden = now.kind !== "tolerance";
+  $("q-out").textContent = now.kind === "none" ? "–" : now.q.toFixed(2);
   $("tolerance-out").textContent = short(now.tolerance);
-  $("summary").innerHTML = summary(batch, deferred);
+  $("summary").innerHTML = summary(batch, deferred, now);
   bars = drawBars($("bars"), batch, deferred, now, chosen);
-  drawCurve($("curve"), batch, deferred, signals);
+  drawCurve($("curve"), batch, deferred, curves);
+  $("legend").replaceChildren(...curves.map((curve) => named(swatch(curve), curve.name)), ...(curves.length ? [named(swatch({ colour: "--defer", look: "dot" }), "this gate")] : []));
   const many = deferred.filter(Boolean).length;
   $("bars").setAttribute("aria-label", `${many} of ${batch.count} trajectories go to the solver. Arrow keys choose one.`);
   $("curve").setAttribute("aria-label", batch.errors ? "Mean error of the kept answers over the share that is kept." : "Needs true errors.");
   const head = `<tr><th>trajectory</th><th>answered by</th><th>score</th><th>bound</th>${batch.errors ? "<th>true error</th>" : ""}</tr>`;
   const rows = batch.scores.map((score, row) => `<tr><td>${batch.split} ${batch.seed + row}</td><td class="${deferred[row] ? "defer" : "keep"}">${deferred[row] ? "solver" : "surrogate"}</td><td>${short(score)}</td><td>${batch.bounds ? short(batch.bounds[row]) : "–"}</td>${batch.errors ? `<td>${short(batch.errors[row])}</td>` : ""}</tr>`);
   $("table").innerHTML = `<table>${head}${rows.join("")}</table>`;
+}
+
+function named(mark, name) {
+  const item = document.createElement("li");
+  item.append(mark, name);
+  return item;
 }
 
 /** Show one trajectory of the batch in the panels. */
@@ -517,42 +554,42 @@ function pick(row) {
 
 /** Every signal on the batch and on the state above: its map, how well it ranks the errors, what it costs. */
 async function compare() {
-  const many = Array(batch.count).fill(batch.horizon), maps = [];
-  signals = [];
-  for (const { name, passes } of model.model.signals) {
-    const found = await attempt(`Signal: ${name} …`, async () => {
-      const all = await post(inferAt(model.name), asked({ signal: name }), inputs(batch.states, many, batch.params));
-      const here = model.grid.length ? await post(inferAt(model.name), asked({ signal: name }), inputs(state, [horizon()], params)) : null;
-      return { all, here };
+  const of = model, about = batch, above = here(), given = inputs(of, about.states, Array(about.count).fill(about.horizon), about.params);
+  const found = [], maps = [];
+  $("compare").disabled = true;
+  for (const { name, passes } of of.model.signals) {
+    await attempt(`Signal: ${name} …`, async () => {
+      const all = await post(inferAt(of.name), asked({ signal: name }), given);
+      found.push({ name, passes, scores: Array.from(all.tensors.score.values), seconds: all.json.parameters.seconds_surrogate });
+      if (!view.errors || of !== model) return;
+      const { state: predicted, error_map: map } = (await post(inferAt(of.name), asked({ signal: name }), above)).tensors;
+      if (map.values.length === view.size) maps.push({ name, values: map.values, state: predicted.values });
     });
-    if (!found) continue;
-    signals.push({ name, passes, scores: Array.from(found.all.tensors.score.values), seconds: found.all.json.parameters.seconds_surrogate });
-    if (found.here?.tensors.error_map.values.length === view.size) maps.push({ name, values: found.here.tensors.error_map.values });
+    if (about !== batch) break;
   }
+  $("compare").disabled = false;
+  if (about !== batch) return;
+  signals = found;
   showSignals(maps);
   showBatch();
 }
 
 function showSignals(maps) {
   const head = `<tr><th>signal</th><th>passes</th><th>ms for the batch</th>${batch.errors ? "<th>AUROC</th>" : ""}</tr>`;
-  const rows = signals.map(({ name, passes, scores, seconds }, k) => `<tr><td><span class="swatch" data-line="${LINES[k % LINES.length]}"></span>${name}</td><td>${passes}</td><td>${short(1e3 * seconds)}</td>${batch.errors ? `<td>${short(auroc(scores, batch.errors))}</td>` : ""}</tr>`);
+  const rows = signals.map(({ name, passes, scores, seconds }) => `<tr><td>${name}</td><td>${passes}</td><td>${short(1e3 * seconds)}</td>${batch.errors ? `<td>${short(auroc(scores, batch.errors))}</td>` : ""}</tr>`);
   $("signals").innerHTML = `<table>${head}${rows.join("")}</table>${batch.errors ? '<p class="quiet">AUROC: how often an answer of the worst quarter has the higher score.</p>' : ""}`;
-  for (const swatch of $("signals").querySelectorAll("[data-line]")) swatch.style.background = `var(${swatch.dataset.line})`;
-  if (!maps.length || model.grid.length < 2) return;
+  if (batch.errors) [...$("signals").querySelectorAll("td:first-child")].forEach((cell, k) => cell.prepend(swatch(lineOf(k))));
+  if (!maps.length) return;
   const grid = document.createElement("div");
   grid.className = "maps";
-  grid.append(...maps.map(({ name, values }) => {
+  grid.append(...maps.map(({ name, values, state: predicted }) => {
     const figure = document.createElement("figure"), caption = document.createElement("figcaption"), canvas = document.createElement("canvas");
     caption.textContent = name;
     canvas.style.aspectRatio = String(view.ratio);
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `The error map of ${name}.`);
     figure.append(caption, canvas);
-    requestAnimationFrame(() => {
-      const { context, width, height } = fresh(canvas), [nx, ny] = model.grid;
-      context.imageSmoothingEnabled = width < nx;
-      context.drawImage(imageOf(view.slice(values), nx, ny, errorScale([values])), 0, 0, width, height);
-    });
+    requestAnimationFrame(() => canvas.isConnected && view.errors(canvas, values, errorScale([values]), predicted));
     return figure;
   }));
   $("signals").append(grid);
@@ -569,14 +606,16 @@ function save(blob, name) {
 }
 
 async function saveFile(what) {
-  const blob = await attempt("Writing the file …", () => postForFile(at(model.name, `download?what=${what}`), { parameters: { mode: 2, q: gate().q } }, inputs(state, [horizon()], params)));
-  if (blob) save(blob, `${model.name}-${what}${what === "forecast" ? `-h${horizon()}` : ""}.hdf5`);
+  const name = `${model.name}-${what}${what === "forecast" ? `-h${horizon()}` : ""}.hdf5`;
+  const blob = await attempt("Writing the file …", () => postForFile(at(model.name, `download?what=${what}`), asked(), here()));
+  if (blob) save(blob, name);
 }
 
 // Events.
 
 function listen() {
   $("model").addEventListener("change", () => choose($("model").value));
+  for (const opened of ["pointerdown", "focus"]) $("model").addEventListener(opened, look);
   for (const id of ["split", "seed", "frame"]) $(id).addEventListener("change", load);
   $("next").addEventListener("click", () => {
     $("seed").value = Number($("seed").value) + 1;
@@ -607,8 +646,9 @@ function listen() {
   $("compare").addEventListener("click", compare);
   $("save-state").addEventListener("click", () => saveFile("state"));
   $("save-forecast").addEventListener("click", () => saveFile("forecast"));
-  $("save-request").addEventListener("click", () => save(new Blob([plainRequest({ parameters: { mode: 2, q: gate().q } }, inputs(state, [horizon()], params))], { type: "application/json" }), `${model.name}-request.json`));
+  $("save-request").addEventListener("click", () => save(new Blob([plainRequest(asked({ binary_data_output: false }), here())], { type: "application/json" }), `${model.name}-request.json`));
   for (const canvas of Object.values(PANELS)) turning(canvas);
+  moving(PANELS.input);
   new ResizeObserver(() => {
     if (!state) return;
     show();
@@ -638,6 +678,43 @@ function turning(canvas) {
     event.preventDefault();
     view.turnBy(...turn);
     show();
+  });
+}
+
+/** Objects of the input are carried with the pointer; by keys, Enter takes the next one and the arrow keys move it. */
+function moving(canvas) {
+  let from = null;
+  const carry = (dx, dy) => setState(view.moved(state, view.chosen, dx, dy), { kind: "moved" });
+  const place = (event) => view.projection(canvas.clientWidth, canvas.clientHeight).from(event.offsetX, event.offsetY);
+  canvas.addEventListener("pointerdown", (event) => {
+    if (!view?.moved || !state) return;
+    view.chosen = view.under(canvas, state, event.offsetX, event.offsetY);
+    show();
+    if (view.chosen === null) return;
+    remember();
+    from = place(event);
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("touchstart", (event) => from && event.preventDefault(), { passive: false }); // or the page scrolls
+  canvas.addEventListener("pointermove", (event) => {
+    if (!from) return;
+    const to = place(event);
+    carry(to[0] - from[0], to[1] - from[1]);
+    from = to;
+  });
+  for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => (from = null));
+  canvas.addEventListener("keydown", (event) => {
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (!view?.moved || !state || !(way || event.key === "Enter")) return;
+    event.preventDefault();
+    if (event.key === "Enter") {
+      view.chosen = ((view.chosen ?? -1) + 1) % view.size;
+      show();
+    } else if (view.chosen !== null) {
+      if (!event.repeat) remember();
+      const [x] = model.axes, step = 0.02 * (x.high - x.low);
+      carry(way[0] * step, way[1] * step);
+    }
   });
 }
 

@@ -1,4 +1,4 @@
-// The five panels of a model, by the shape of its states: images, curves, a ball in its box, or dots.
+// The five panels of a model, by the shape of its states: images, curves, a scene of objects, a ball in its box, or dots.
 //
 // A view draws {input, truth, prediction, map, error, path, truePath} into the panels and tells where a pointer is in space.
 
@@ -8,6 +8,7 @@ const NAMES = ["input", "truth", "prediction", "map", "error"];
 const WAITING = { truth: "ask the solver", error: "needs the true future", prediction: "…", map: "…" };
 
 export function viewOf(model) {
+  if (model.bodies) return new SceneView(model);
   if (model.position) return new BoxView(model);
   if (model.grid.length === 0) return new DotsView(model);
   return model.grid.length === 1 ? new LinesView(model) : new ImagesView(model);
@@ -66,6 +67,8 @@ class View {
     if (this.coloured.errors) drawBar(bars.errors, scales.errors, "error, in deviations of the training data");
   }
 
+  overlay() {}
+
   /** Which groups of panels show numbers as colours. */
   get coloured() { return { states: false, errors: false }; }
   get ratio() { return 1; }
@@ -92,11 +95,16 @@ class ImagesView extends View {
   }
 
   panel(canvas, name, data, scales) {
-    const isError = name === "map" || name === "error";
-    const values = this.slice(isError ? data[name] : this.drawn(data[name]));
+    if (name === "map" || name === "error") this.errors(canvas, data[name], scales.errors);
+    else this.image(canvas, this.drawn(data[name]), scales.states);
+  }
+
+  errors(canvas, values, scale) { this.image(canvas, values, scale); }
+
+  image(canvas, values, scale) {
     const [nx, ny] = this.model.grid, { context, width, height } = fresh(canvas);
     context.imageSmoothingEnabled = width < nx;
-    context.drawImage(imageOf(values, nx, ny, isError ? scales.errors : scales.states), 0, 0, width, height);
+    context.drawImage(imageOf(this.slice(values), nx, ny, scale), 0, 0, width, height);
   }
 
   overlay(canvas, { cursor, radius, line }) {
@@ -178,6 +186,164 @@ class LinesView extends View {
   }
 }
 
+// A set of objects in a box, from above, each with its number. In the error panels a colour is the error of an object.
+
+class SceneView extends View {
+  constructor(model) {
+    super(model);
+    this.chosen = null; // the number of the object that the keyboard moves
+  }
+
+  get coloured() { return { states: false, errors: true }; }
+
+  get ratio() {
+    const [x, y] = this.model.axes;
+    return Math.min(2, Math.max(0.5, (x.high - x.low) / (y.high - y.low)));
+  }
+
+  /** Space -> page, and back; a margin is left for the walls. */
+  projection(width, height) {
+    const [x, y] = this.model.axes, unit = 0.94 * Math.min(width / (x.high - x.low), height / (y.high - y.low));
+    const middle = [(x.low + x.high) / 2, (y.low + y.high) / 2];
+    return {
+      unit,
+      to: ([a, b]) => [width / 2 + unit * (a - middle[0]), height / 2 - unit * (b - middle[1])],
+      from: (px, py) => [middle[0] + (px - width / 2) / unit, middle[1] + (height / 2 - py) / unit],
+    };
+  }
+
+  /** Of each object: place, half extents, its three directions (none if it is round), and whether an action drives it. */
+  bodies(state) {
+    const { position, extent, pointing, driven } = this.model.bodies, n = this.size, { axes } = this.model;
+    const small = 0.02 * Math.min(...axes.map((axis) => axis.high - axis.low));
+    return Array.from({ length: n }, (_, number) => {
+      const of = (channels) => channels.map((channel) => state[channel * n + number]), [front, side] = pointing.map(of);
+      const turned = front && Math.min(Math.hypot(...front), Math.hypot(...side)) > 0.1; // a network's zero is not quite zero
+      return {
+        number, place: of(position), extent: extent.length ? of(extent).map(Math.abs) : [small, small, small],
+        turn: turned ? frameOf(front, side) : null,
+        driven: Boolean(driven) && Math.abs(state[driven.channel * n + number] - driven.value) < 0.5,
+      };
+    });
+  }
+
+  panel(canvas, name, data, scales) {
+    if (name === "map" || name === "error") {
+      this.errors(canvas, data[name], scales.errors, data.prediction);
+      return;
+    }
+    const { context, view } = this.scene(canvas, data[name], ({ driven }) => css(driven ? "--defer" : "--line1"));
+    if (name === "prediction" && data.truth) {
+      context.setLineDash([3, 2]);
+      for (const body of this.bodies(data.truth)) this.stroke(context, this.outline(body, view), 1);
+      context.setLineDash([]);
+    }
+    if (name === "input") this.arrows(context, view, data);
+  }
+
+  errors(canvas, values, scale, state) { this.scene(canvas, state, ({ number }) => colourOf(scale, values[number])); }
+
+  /** The table, and on it the objects, the lower ones first. */
+  scene(canvas, state, colour) {
+    const { context, width, height } = fresh(canvas), view = this.projection(width, height), [x, y] = this.model.axes;
+    const [left, top] = view.to([x.low, y.high]), [right, bottom] = view.to([x.high, y.low]);
+    context.fillStyle = css("--wall");
+    context.fillRect(left, top, right - left, bottom - top);
+    context.strokeStyle = css("--muted");
+    for (const [axis, sides] of [[x, [[left, top, left, bottom], [right, top, right, bottom]]], [y, [[left, top, right, top], [left, bottom, right, bottom]]]]) {
+      context.lineWidth = axis.boundary === "wall" ? 3 : 0.5;
+      for (const [ax, ay, bx, by] of sides) {
+        context.beginPath();
+        context.moveTo(ax, ay);
+        context.lineTo(bx, by);
+        context.stroke();
+      }
+    }
+    context.font = "600 10px system-ui, sans-serif";
+    context.lineJoin = "round";
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    const upper = ({ place, extent }) => place[2] + extent[2];
+    for (const body of this.bodies(state).sort((a, b) => upper(a) - upper(b))) {
+      const outline = this.outline(body, view), [px, py] = view.to(body.place);
+      context.fillStyle = colour(body);
+      context.fill(outline);
+      this.stroke(context, outline, body.driven ? 2 : 0.8);
+      context.strokeStyle = "rgb(255 255 255 / .8)";
+      context.lineWidth = 2;
+      context.strokeText(String(body.number), px, py + 0.5);
+      context.fillStyle = "rgb(20 24 30)";
+      context.fillText(String(body.number), px, py + 0.5);
+    }
+    return { context, view };
+  }
+
+  /** A circle, or those faces of a box that look up. */
+  outline({ place, extent, turn }, view) {
+    const outline = new Path2D();
+    if (!turn) {
+      outline.arc(...view.to(place), extent[0] * view.unit, 0, 7);
+      return outline;
+    }
+    for (const k of [0, 1, 2]) {
+      if (Math.abs(turn[k][2]) < 1e-3) continue; // seen from its edge
+      const i = (k + 1) % 3, j = (k + 2) % 3, up = Math.sign(turn[k][2]);
+      [[1, 1], [1, -1], [-1, -1], [-1, 1]].forEach(([a, b], corner) => {
+        const point = place.map((value, d) => value + up * extent[k] * turn[k][d] + a * extent[i] * turn[i][d] + b * extent[j] * turn[j][d]);
+        outline[corner ? "lineTo" : "moveTo"](...view.to(point));
+      });
+      outline.closePath();
+    }
+    return outline;
+  }
+
+  stroke(context, outline, width) {
+    context.strokeStyle = css("--ink");
+    context.lineWidth = width;
+    context.stroke(outline);
+  }
+
+  /** Where objects head within ten frames; those that an action drives, as it says. */
+  arrows(context, view, { input, params }) {
+    const { position, velocity } = this.model.bodies, n = this.size;
+    for (const { number, place, driven } of this.bodies(input)) {
+      const speed = position.map((_, k) => {
+        const action = driven ? this.model.params.findIndex(({ sets }) => sets !== null && sets === velocity[k]) : -1;
+        return action >= 0 ? params[action] : velocity.length ? input[velocity[k] * n + number] : 0;
+      });
+      arrow(context, view.to(place), view.to(place.map((value, k) => value + 10 * this.model.frame_step * speed[k])));
+    }
+    if (this.chosen === null) return;
+    const body = this.bodies(input)[this.chosen], [px, py] = view.to(body.place);
+    outlined(context, () => context.arc(px, py, Math.hypot(...body.extent.slice(0, 2)) * view.unit + 3, 0, 7));
+  }
+
+  /** The number of the object under the pointer, or null; small ones are easier to hit than to see. */
+  under(canvas, state, px, py) {
+    const view = this.projection(canvas.clientWidth, canvas.clientHeight), [x, y] = view.from(px, py);
+    const far = ({ place }) => Math.hypot(place[0] - x, place[1] - y);
+    const near = this.bodies(state).filter((body) => far(body) <= Math.max(body.extent[0], body.extent[1], 14 / view.unit));
+    return near.sort((a, b) => far(a) - far(b))[0]?.number ?? null;
+  }
+
+  /** The state in which an object is carried so far, though not through the sides of the box. */
+  moved(state, number, dx, dy) {
+    const next = state.slice(), { extent } = this.bodies(state)[number], n = this.size;
+    [dx, dy].forEach((step, k) => {
+      const { low, high } = this.model.axes[k], at = this.model.bodies.position[k] * n + number;
+      next[at] = Math.min(high - extent[k], Math.max(low + extent[k], state[at] + step));
+    });
+    return next;
+  }
+}
+
+/** Three directions at right angles, the first two of them as nearly as possible those given. */
+function frameOf(front, side) {
+  const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2], unit = (a) => a.map((value) => value / (Math.hypot(...a) || 1));
+  const first = unit(front), along = dot(first, side), second = unit(side.map((value, k) => value - along * first[k]));
+  return [first, second, [1, 2, 0].map((k, i) => first[k] * second[[2, 0, 1][i]] - first[[2, 0, 1][i]] * second[k])];
+}
+
 // A ball in its box. Orthographic; the view turns. The error map is a colour along the path: one number per horizon.
 
 class BoxView extends View {
@@ -216,9 +382,9 @@ class BoxView extends View {
     const state = name === "input" ? data.input : name === "truth" ? data.truth : (data.prediction ?? data.truth);
     const isError = name === "map" || name === "error";
     const path = name === "truth" ? data.truePath : name === "input" ? null : data.path;
-    if (path) {
+    if (path && path.points.length > data.horizon) { // a shorter one would not lead to the ball
       const numbers = name === "map" ? path.scores : name === "error" ? data.truePath?.errors : null;
-      this.path(context, view, path.points, data.horizon, numbers && scales.errors ? (k) => colourOf(scales.errors, numbers[k]) : null);
+      this.path(context, view, path.points, data.horizon, numbers?.length >= data.horizon && scales.errors ? (k) => colourOf(scales.errors, numbers[k]) : null);
     }
     if (!state) return;
     const place = this.position(state);
@@ -226,7 +392,8 @@ class BoxView extends View {
     if (isError) colour = colourOf(scales.errors, (name === "map" ? data.map : data.error)[0]);
     if (name === "prediction" && data.truth) this.ghost(context, view, place, this.position(data.truth));
     this.ball(context, view, place, colour);
-    if (name === "input") this.arrow(context, view, place, this.velocityEnd(data.input));
+    const heads = this.velocityEnd(data.input);
+    if (name === "input" && heads) arrow(context, view.to(place), view.to(heads));
   }
 
   position(state) { return this.model.position.map((channel) => state[channel]); }
@@ -320,26 +487,9 @@ class BoxView extends View {
     context.stroke();
   }
 
-  arrow(context, view, from, to) {
-    if (!to) return;
-    const [x, y] = view.to(from), [tx, ty] = view.to(to), length = Math.hypot(tx - x, ty - y);
-    if (length < 3) return;
-    const angle = Math.atan2(ty - y, tx - x), head = Math.min(8, length / 2);
-    context.strokeStyle = css("--defer");
-    context.lineWidth = 2;
-    context.beginPath();
-    context.moveTo(x, y);
-    context.lineTo(tx, ty);
-    for (const side of [-0.45, 0.45]) {
-      context.moveTo(tx, ty);
-      context.lineTo(tx - head * Math.cos(angle + side), ty - head * Math.sin(angle + side));
-    }
-    context.stroke();
-  }
-
   overlay(canvas, { cursor, line }) {
     const { context, width, height } = pen(canvas), view = this.projection(width, height);
-    if (line?.length === 2) this.arrow(context, view, ...line);
+    if (line?.length === 2) arrow(context, ...line.map(view.to));
     if (!cursor) return;
     const [x, y] = view.to(cursor), [fx, fy] = view.to([cursor[0], cursor[1], this.model.axes[2].low]);
     outlined(context, () => {
@@ -431,12 +581,27 @@ class DotsView extends View {
     context.fill();
   }
 
-  overlay() {}
-  place() { return []; }
 }
 
 function pen(canvas) {
   return { context: canvas.getContext("2d"), width: canvas.clientWidth, height: canvas.clientHeight };
+}
+
+/** From a place on the page to another one. */
+function arrow(context, [x, y], [tx, ty]) {
+  const length = Math.hypot(tx - x, ty - y);
+  if (length < 3) return;
+  const angle = Math.atan2(ty - y, tx - x), head = Math.min(8, length / 2);
+  context.strokeStyle = css("--defer");
+  context.lineWidth = 2;
+  context.beginPath();
+  context.moveTo(x, y);
+  context.lineTo(tx, ty);
+  for (const side of [-0.45, 0.45]) {
+    context.moveTo(tx, ty);
+    context.lineTo(tx - head * Math.cos(angle + side), ty - head * Math.sin(angle + side));
+  }
+  context.stroke();
 }
 
 /** A thin line that is seen on light and on dark. */
