@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -84,10 +84,10 @@ class Tabletop(Environment):
 
     def __post_init__(self) -> None:
         if self.scene:
-            count = len(scene_from_file(self.scene).bodies)
-            if self.grid not in ((7,), (count,)):
-                raise InvalidInput(f"tabletop: the scene {self.scene} has {count} objects, not {self.grid[0]}.")
-            object.__setattr__(self, "grid", (count,))
+            asked = self.grid
+            object.__setattr__(self, "grid", (len(scene_from_file(self.scene).bodies),))
+            if asked != (7,):
+                self.resized(asked)
 
     @property
     def spec(self) -> StateSpec:
@@ -109,6 +109,11 @@ class Tabletop(Environment):
 
     def offers(self, name: str) -> bool:
         return super().offers(name) and not (name == "grid" and self.scene)
+
+    def resized(self, grid: tuple[int, ...]) -> Self:
+        if self.scene and tuple(grid) != self.grid:
+            raise InvalidInput(f"tabletop: the scene {self.scene} has {self.grid[0]} objects, not {grid[0]}.")
+        return self if self.scene else super().resized(grid)
 
     @property
     def identity(self) -> dict[str, Any]:
