@@ -15,6 +15,7 @@ from hybridworld.app.options import (
     LogOption,
     MarkdownOption,
     ModelArgument,
+    ObjectsOption,
     ParamOption,
     SignalOption,
     SolverOption,
@@ -22,6 +23,7 @@ from hybridworld.app.options import (
     chosen_system,
     own_system,
     parse_params,
+    with_objects,
 )
 
 commands = typer.Typer()
@@ -49,6 +51,7 @@ def predict(
         int | None, typer.Option(help="Frame of the trajectories to start from (default: 0; of a forecast, its last one).")
     ] = None,
     param: ParamOption = None,
+    objects: ObjectsOption = None,
     coverage: Annotated[
         float | None, typer.Option(help="Share of the answers whose error shall stay below its bound (default: 0.9).")
     ] = None,
@@ -70,7 +73,7 @@ def predict(
     from hybridworld.deploy.answer import Request
     from hybridworld.deploy.question import from_file, from_split
 
-    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine)
+    hybrid = with_objects(load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine), objects)
     changes = parse_params(param)
     if input:
         question = from_file(input, hybrid.spec, frame, changes)
