@@ -14,6 +14,7 @@ from hybridworld.physics.euler2d import Euler2D
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from tests.app.commands import command
 from tests.deploy.fakes import saved, seeded
+from tests.physics.mjcf import MINE
 from tests.surrogate.flows import tiny
 
 SYSTEM = """
@@ -58,6 +59,7 @@ def build(place: Path) -> None:
         (place / f"{name}.py").write_text(text)
     (place / "taken").write_text("a file")
     (place / "binary").write_bytes(bytes(range(256)))
+    (place / "mine.xml").write_text(MINE)
     generate(Plan(Ball3D(), {"train": 8, "val": 4, "test": 4}), place / "balls", workers=1)
     shutil.copytree(place / "balls", place / "flipped")
     for split in ("train", "test"):

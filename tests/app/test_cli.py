@@ -11,8 +11,11 @@ import h5py
 import pytest
 
 import hybridworld
+from hybridworld.data.dataset import Dataset
+from hybridworld.data.well_file import WellFile
 from hybridworld.physics.registry import BUILT_IN
-from tests.app.commands import run
+from tests.app.commands import command, predict, run
+from tests.physics import mjcf
 
 MINE = """
 from dataclasses import dataclass
@@ -121,3 +124,19 @@ def test_bench_solvers_as_json():
 
 def test_version():
     assert run("--version")[1].strip() == hybridworld.__version__
+
+
+def test_the_number_of_objects_is_an_option(tmp_path):
+    command("simulate", "tabletop", "--objects", 3, "--frames", 1, "--out", tmp_path)
+    command("generate", "tabletop", "--objects", 3, "--count", "test=1", "--out", tmp_path / "data")
+    told = predict("tabletop", "--objects", 3, "--count", 1, "--horizon", 2, "--out", tmp_path, "--engine", "eager")
+    assert Dataset(tmp_path / "data").spec.shape == WellFile(tmp_path / "tabletop-test-0.hdf5").spec.shape == (20, 3)
+    assert "had 7 objects, and here are 3" in told["notes"][0]
+
+
+def test_a_scene_for_mujoco_is_a_system(tmp_path):
+    mine = tmp_path / "mine.xml"
+    mine.write_text(mjcf.MINE)
+    command("simulate", mine, "--frames", 1, "--out", tmp_path)
+    told = predict("tabletop", "--system", mine, "--count", 1, "--horizon", 2, "--out", tmp_path, "--engine", "eager")
+    assert "here are 3" in told["notes"][0]

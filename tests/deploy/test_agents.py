@@ -13,17 +13,13 @@ from hypothesis import strategies as st
 
 import hybridworld as hw
 from hybridworld.deploy.backends import action_limits, mover
-from hybridworld.deploy.gate import Gate
 from hybridworld.deploy.gym import World
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.plan import Planner, act
 from hybridworld.deploy.track import doubting, evenly, track
 from hybridworld.physics.tabletop import Tabletop
 from hybridworld.trust.calibration import Calibration
-from hybridworld.trust.registry import find_signal
-from hybridworld.trust.signal import Ingredients
 from tests.deploy.cart import Cart
-from tests.deploy.own_engines import of_one_size
 from tests.surrogate.flows import surrogate
 
 CART = Cart()
@@ -203,46 +199,6 @@ def test_the_table_passes_gymnasiums_check():
     check_env(World("tabletop", horizon=1, steps=3), skip_render_check=True)
 
 
-@pytest.mark.parametrize("signal", ["step-doubling", "step-doubling + symmetries", "energy residual", "your own"])
-def test_another_number_of_objects_is_not_asked_of_an_engine_for_one_number(signal):
-    environment = Tabletop(grid=(3,))
-    model, more = model_of(environment), environment.resized((5,))
-    if signal == "your own":
-        model.signal = Kept(model.signal)
-    else:
-        model.signal = find_signal(signal, Ingredients(model.surrogate, environment))
-    model.surrogate.engine = of_one_size(model.surrogate)
-    sample = more.initial("test", 0)
-    for found in (
-        model.predict(sample.state, 2, sample.params),
-        model.resized((5,)).predict(sample.state, 2, sample.params),
-        Gate(model).predict(sample.state, 2, sample.params),
-    ):
-        assert found.error_map.shape == (5,)
-    world = World(more, "hybrid", model, horizon=2)
-    world.reset(seed=0)
-    assert world.step(np.zeros(2, np.float32))[4]["error_map"].shape == (5,)
-    few = environment.initial("test", 0)
-    assert model.predict(few.state, 2, few.params).state.shape == (20, 3)
-
-
-class Kept:
-    """A signal that no registry knows."""
-
-    name = "your own"
-
-    def __init__(self, signal):
-        self.cost, self._signal = signal.cost, signal
-
-    def __call__(self, *asked):
-        return self._signal(*asked)
-
-
-def test_a_model_of_objects_takes_any_number_of_them():
-    environment = Tabletop(grid=(3,))
-    model, more = model_of(environment), environment.resized((6,)).initial("test", 0)
-    forecast = model.predict(more.state, 4, more.params, threshold=-1.0)
-    assert forecast.used_solver and forecast.error_map.shape == (6,)
-    np.testing.assert_array_equal(forecast.state, environment.resized((6,)).solve(more.state, 4, more.params))
+def test_only_sets_of_objects_have_another_size():
     with pytest.raises(hw.InvalidInput, match="only sets of objects can grow"):
         model_of(CART).resized((2,))

@@ -17,6 +17,7 @@ from hybridworld.physics.spec_text import spec_from_text, spec_to_text
 from hybridworld.physics.tabletop import Tabletop
 from hybridworld.physics.tabletop_bodies import EXTENT, FRONT, KIND, MASSES, POSITION, SIDEWAYS, SPIN, VELOCITY, rotations
 from hybridworld.physics.tabletop_scene import LIMIT
+from tests.physics.mjcf import MINE
 
 ENV = Tabletop()
 SPEC = ENV.spec
@@ -213,14 +214,6 @@ def test_longer_steps_are_near():
     assert 0 < gap.max() < 0.02
 
 
-MINE = """<mujoco><worldbody><geom type="plane" size="1 1 1"/>
-  <body name="hand" pos="0 0 0.05"><joint type="slide" axis="1 0 0" range="-.5 .5"/><joint type="slide" axis="0 1 0"/>
-    <geom type="capsule" size="0.02 0.02" mass="1"/></body>
-  <body name="ball" pos="0.1 0 0.03"><freejoint/><geom type="sphere" size="0.03" mass="0.1"/></body>
-  <body name="brick" pos="-0.2 0.1 0.02"><freejoint/><geom type="box" size="0.04 0.03 0.02" mass="0.2"/></body>
-</worldbody></mujoco>"""
-
-
 @pytest.fixture
 def mine(tmp_path):
     path = tmp_path / "mine.xml"
@@ -278,5 +271,7 @@ def test_states_of_another_scene_are_refused(mine):
         env.solve(state, 1, np.array([0.5, 0, 0]))
     with pytest.raises(hw.InvalidInput, match="has 3 objects, not 5"):
         Tabletop(scene=str(mine), grid=(5,))
-    with pytest.raises(hw.InvalidInput, match="no choice of grid"):
-        env.resized((5,))
+    for count in (5, 7):
+        with pytest.raises(hw.InvalidInput, match=f"has 3 objects, not {count}"):
+            env.resized((count,))
+    assert env.resized((3,)) == env

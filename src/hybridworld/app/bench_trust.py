@@ -51,6 +51,7 @@ def report_trust(
     bundles, dataset = [load_model(each, backbone, environment) for each in (model, *members)], Dataset(data)
     for each, bundle in zip((model, *members), bundles, strict=True):
         check_fits(each, bundle.surrogate.spec, data, dataset.spec)
+    bundles = [bundle.like(dataset.spec) for bundle in bundles]
     config, spec, solver = bundles[0].config, bundles[0].surrogate.spec, solver_of(bundles[0], environment)
     chosen = chosen_signal(bundles[0], solver, signal, model)
     hybrid = assemble(bundles[0], solver, signal=chosen)

@@ -12,7 +12,8 @@ def systems(incomplete: str) -> list[str]:
     """The known systems, and the files that may define one, that begin so."""
     from hybridworld.physics.registry import known_systems
 
-    return [name for name in (*known_systems(), *map(str, Path().glob("*.py"))) if name.startswith(incomplete)]
+    files = [str(path) for pattern in ("*.py", "*.xml") for path in Path().glob(pattern)]
+    return [name for name in (*known_systems(), *files) if name.startswith(incomplete)]
 
 
 def models(incomplete: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Options and arguments that several commands share, and the systems and parameters that they name."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -9,19 +9,24 @@ from hybridworld.app import completion
 from hybridworld.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from hybridworld.deploy.hybrid import HybridModel
     from hybridworld.physics.environment import Environment
+
+Sized = TypeVar("Sized", "Environment", "HybridModel")
 
 SystemArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="SYSTEM",
-        help="A name from `hybridworld systems`, or path/to/file.py:Class.",
+        help="A name from `hybridworld systems`, path/to/file.py:Class, or a scene for MuJoCo, path/to/scene.xml.",
         autocompletion=completion.systems,
     ),
 ]
 SystemOption = Annotated[
     str | None,
-    typer.Option("--system", help="The same, for a system of your own: file.py:Class.", autocompletion=completion.systems),
+    typer.Option(
+        "--system", help="The same, for a system of your own: file.py:Class or scene.xml.", autocompletion=completion.systems
+    ),
 ]
 ModelArgument = Annotated[
     str,
@@ -38,7 +43,12 @@ BackboneOption = Annotated[
 SignalOption = Annotated[
     str | None, typer.Option(metavar="NAME", help='What draws the error map, for example "step-doubling + symmetries".')
 ]
-SolverOption = Annotated[str | None, typer.Option("--system", help="The solver of a system of your own: file.py:Class.")]
+SolverOption = Annotated[
+    str | None, typer.Option("--system", help="The solver of a system of your own: file.py:Class or scene.xml.")
+]
+ObjectsOption = Annotated[
+    int | None, typer.Option("--objects", metavar="N", min=1, help="So many objects, where states are sets of objects.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 KeepOption = Annotated[float, typer.Option(help="Share of the validation data that mode 2 would keep on the surrogate.")]
 CoverageOption = Annotated[float, typer.Option(help="Share of the answers whose error shall stay below its bound.")]
@@ -81,14 +91,23 @@ def parse_params(wishes: list[str] | None) -> dict[str, float]:
     return found
 
 
-def chosen_system(argument: str | None, option: str | None, resolved: int = 1) -> "Environment":
+def with_objects(given: Sized, count: int | None) -> Sized:
+    """The system or model for so many objects; as it is where no number was given."""
+    if count is None:
+        return given
+    if not given.spec.objects:
+        raise InvalidInput(f"--objects is {count}: a state of {given.spec.name} is not a set of objects.")
+    return given.resized((count,))
+
+
+def chosen_system(argument: str | None, option: str | None, resolved: int = 1, objects: int | None = None) -> "Environment":
     """The system named by the argument or by --system, with its reference on a grid `resolved` times finer."""
     from hybridworld.physics.registry import find_system, known_systems
 
     if (argument is None) == (option is None):
         names = ", ".join(known_systems())
         raise InvalidInput(f"Name one system, as the argument or with --system: {names}, or path/to/file.py:Class.")
-    return find_system(argument or option or "").resolved(resolved)
+    return with_objects(find_system(argument or option or ""), objects).resolved(resolved)
 
 
 def own_system(option: str | None) -> "Environment | None":

@@ -193,8 +193,12 @@ def _with_observed_ranges(spec: StateSpec, rows: np.ndarray) -> StateSpec:
 
 
 def check_fits(model: str | Path, here: StateSpec, data: Path, there: StateSpec) -> None:
-    """Raise unless a model with the spec `here` and a dataset with the spec `there` are about the same states."""
-    if (here.channels, here.grid) != (there.channels, there.grid):
+    """Raise unless a model with the spec `here` and a dataset with the spec `there` are about the same states.
+
+    Sets of objects may differ in their number.
+    """
+    sets = here.objects and there.objects
+    if here.channels != there.channels or (here.grid != there.grid and not sets):
         raise InvalidInput(
             f"{model} is about {here.name} with {', '.join(here.channels)} on the grid {here.grid or 'none'}; "
             f"{data} holds {there.name} with {', '.join(there.channels)} on {there.grid or 'none'}."

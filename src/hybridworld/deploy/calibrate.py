@@ -40,10 +40,14 @@ def calibrate_model(
 
     They come from its solver where that is known (`system` is for one of the user's own), else from the dataset `data`. After
     `deadline` (of time.monotonic) there are no more of them than it takes to promise anything. `name` is how messages call the
-    model.
+    model. A model of objects becomes one for as many as the data or the system have.
     """
     if data is not None:
         check_fits(name, bundle.surrogate.spec, data, Dataset(data).spec)
+    given = Dataset(data).spec if data is not None else system.spec if system is not None else bundle.surrogate.spec
+    sized = bundle.like(given)
+    if sized is not bundle:  # what another number of objects has calibrated promises nothing here
+        bundle = replace(sized, arrays={}, provenance={**bundle.provenance, "calibration": {}})
     solver = solver_of(bundle, system)
     evidence, origin = calibrating_evidence(bundle, data, solver)
     if deadline is not None:

@@ -104,7 +104,8 @@ def solver_alone(model: "HybridModel", start: Start, horizon: float, solve: Solv
         answer = solve(start.states, int(horizon), start.params)
     if model.log is not None:
         model.log.add(start.states, int(horizon), start.params, answer, start.began)
-    note = f"There is no error bound at {listed([horizon])}, so with a tolerance the solver answers everything."
+    why = model.other_number.removesuffix(".") or f"There is no error bound at {listed([horizon])}"
+    note = f"{why}, so with a tolerance the solver answers everything."
     return Forecast(answer, np.ones(len(start.states), bool), seconds=seconds, horizon=horizon, notes=(note,))
 
 
@@ -124,6 +125,8 @@ def on_cpu(estimate: Estimate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def notes(model: "HybridModel", horizon: float, spans: Sequence[float], mode: int) -> Iterator[str]:
     """What to know about an answer with links of these spans, in sentences."""
+    if model.other_number:
+        yield model.other_number
     if len(spans) > 1:
         chain = " + ".join(f"{span:g}" for span in spans)
         why = f"more than the longest trained horizon, {model.longest:g}"

@@ -126,7 +126,7 @@ class Gate:
         """The forecast of `HybridModel.predict` in mode 2; what is audited is answered by the solver as well."""
         if np.ndim(horizon) == 0:
             return self._answered(state, horizon, params)
-        states, single = checked_states(self.model.spec, state)
+        states, single = checked_states(self.model.fitting(state).spec, state)
         rows = checked_params(self.model.spec, params, len(states))
         horizons = np.atleast_1d(checked_horizon(horizon, 0 if single else len(states)))
         parts = [(some, self._answered(states[some], each, rows[some])) for each, some in by_horizon(horizons)]

@@ -87,6 +87,17 @@ class HybridModel:
         return self._solve is not None
 
     @property
+    def other_number(self) -> str:
+        """What it means that it has another number of objects than it was calibrated with; empty where it has not."""
+        known, now = self.surrogate.trained_grid, self.spec.grid
+        if known == now:
+            return ""
+        return (
+            f"Training and calibration had {known[0]} objects, and here are {now[0]}: thresholds are those of {known[0]}, and "
+            "there is no error bound."
+        )
+
+    @property
     def engine(self) -> str:
         """Who runs its network: `eager` is torch as it is."""
         return self.surrogate.engine.name if self.surrogate.engine else "eager"
@@ -161,7 +172,7 @@ class HybridModel:
 
         A horizon beyond the longest trained one is answered by a chain of shorter forecasts, with the gate at each link.
         """
-        fitting = self._for(state)
+        fitting = self.fitting(state)
         if fitting.system is not None:
             fitting.system.checked(state)
         return fitting.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map, beginning)
@@ -226,13 +237,14 @@ class HybridModel:
 
         A tolerance is that of each link, as if it began from the truth: errors add up along the chain.
         """
-        numbers, began = range(1, whole("The number of links", links, 1) + 1), checked_states(self.spec, state)[0]
+        numbers, fitting = range(1, whole("The number of links", links, 1) + 1), self.fitting(state)
+        began = checked_states(fitting.spec, state)[0]
 
         def answers(state: Any) -> Iterator[Forecast]:
             for link in numbers:
                 asked = (state, horizon, params, mode, q, threshold, tolerance, coverage)
                 with naming(link, "the rollout"):
-                    forecast = self.predict(*asked) if link == 1 else self.onward(*asked, began=began)
+                    forecast = fitting.predict(*asked) if link == 1 else fitting.onward(*asked, began=began)
                 yield forecast
                 state = forecast.state
 
@@ -240,9 +252,10 @@ class HybridModel:
 
     def solve(self, states: Any, horizon: Any, params: Any = None) -> np.ndarray:
         """The reference answer, for one state or a batch."""
-        batch, single = checked_states(self.spec, states)
+        fitting = self.fitting(states)
+        batch, single = checked_states(fitting.spec, states)
         horizons = checked_horizon(horizon, 0 if single else len(batch))
-        solve, rows = self._solver(horizons), checked_params(self.spec, params, len(batch))
+        solve, rows = fitting._solver(horizons), checked_params(self.spec, params, len(batch))
         if isinstance(horizons, float):
             answer = solve(batch, int(horizons), rows)
         else:
@@ -285,7 +298,7 @@ class HybridModel:
     def bounded(self, horizon: float) -> bool:
         """Does one forecast answer that horizon, with an error bound?"""
         mapped = self.mapped_horizons is None or horizon in self.mapped_horizons
-        return mapped and horizon <= self.longest and self.known_bound().covers(horizon)
+        return mapped and not self.other_number and horizon <= self.longest and self.known_bound().covers(horizon)
 
     def delivers(
         self, horizon: float, tolerance: float, coverage: float | None = None, beginning: bool | None = None
@@ -299,7 +312,7 @@ class HybridModel:
         """What the error of each answer does not exceed in a share `coverage` of cases; 0 where the solver answered.
 
         Without a coverage it is 0.9, or as much as the calibration can promise. None where nothing is known: in mode 1, for a
-        chain, for a model without calibration; inf where that is so for some of the states only.
+        chain, for another number of objects, for a model without calibration; inf where that is so for some of the states only.
         """
         if not isinstance(forecast, Forecast):
             raise InvalidInput(f"The forecast is {shown(forecast)}: give what `predict` returned.")
@@ -307,9 +320,9 @@ class HybridModel:
             return None
         score, used = as_array("score", forecast.score), as_array("used_solver", forecast.used_solver)
         horizons = np.broadcast_to(forecast.horizon, score.shape)
-        bounds = np.full(score.shape, np.inf)
+        bounds, fitting = np.full(score.shape, np.inf), self.fitting(forecast.state)
         for horizon in np.unique(horizons):
-            if self.bounded(horizon):
+            if fitting.bounded(horizon):
                 some = horizons == horizon
                 found = self.bound.of_answers(score[some], horizon, coverage, forecast.beginning)
                 bounds[some] = np.where(used[some], 0.0, found)
@@ -320,7 +333,10 @@ class HybridModel:
         if self._cell_bound is None:
             why = "its states have no cells" if not self.spec.grid else "it was never calibrated: run `hybridworld calibrate`"
             raise InvalidInput(f"The model of {self.spec.name} has no bound per cell: {why}.")
-        return like(error_map, self._cell_bound.of_answers(as_array("The error map", error_map), horizon, coverage))
+        found, known = as_array("The error map", error_map), self.surrogate.trained_grid
+        if self.spec.objects and found.shape[-1:] != known:
+            raise InvalidInput(f"The error map is of {found.shape[-1]} objects: the bound per object holds for {known[0]}.")
+        return like(error_map, self._cell_bound.of_answers(found, horizon, coverage))
 
     # What its maps and scores estimate.
 
@@ -338,7 +354,7 @@ class HybridModel:
         """The estimate whose map is the true distance of each answer, and whether one state was given."""
         names = {"predictions": predictions, "truth": truth}
         a, b = (as_array(f"{self.spec.name}: the {name}", values) for name, values in names.items())
-        shape = self.spec.shape
+        shape = self.fitting(a).spec.shape
         if a.shape != b.shape or shape not in (a.shape, a.shape[1:]) or {a.dtype.kind, b.dtype.kind} != {"f"}:
             raise InvalidInput(
                 f"{self.spec.name}: the predictions are {a.dtype} of shape {a.shape}, truth is {b.dtype} of shape {b.shape}; "
@@ -355,23 +371,16 @@ class HybridModel:
 
         Thresholds stay those of the number that it was calibrated with; error bounds hold for that one alone.
         """
-        surrogate = self.surrogate.resized(grid)
-        return self._about(surrogate, None if self.system is None else self.system.resized(grid))
-
-    def solved_by(self, system: Environment) -> Self:
-        """The same model of objects with that system as its solver, for as many objects as that has."""
-        return self._about(self.surrogate.resized(system.spec.grid), system)
-
-    def _about(self, surrogate: Surrogate, system: Environment | None) -> Self:
         other = copy(self)
-        other.surrogate, other.system = surrogate, system
-        if system is not None and self._solve is not None:
-            other._solve = system.solve
+        other.surrogate, other.log = self.surrogate.resized(grid), None  # what was kept is of one number
+        if self.system is not None:
+            other.system = self.system.resized(grid)
+            other._solve = None if self._solve is None else other.system.solve
         with suppress(InvalidInput):  # what is not known by its name is the user's own, and stays
-            other.signal = find_signal(self.signal.name, Ingredients(surrogate, system))
+            other.signal = find_signal(self.signal.name, Ingredients(other.surrogate, other.system))
         return other
 
-    def _for(self, state: Any) -> Self:
+    def fitting(self, state: Any) -> Self:
         """This model, or for a set of another number of objects the one for these."""
         if not self.spec.objects:
             return self

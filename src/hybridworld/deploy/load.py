@@ -70,14 +70,16 @@ def ready(
     name: str = "MODEL",
 ) -> HybridModel:
     """What `load` returns, of a bundle that is in memory, with eager torch; `name` is how the user named the model."""
-    solver = solver_of(bundle, solver)
+    sized = bundle if solver is None else bundle.like(solver.spec)
+    solver = solver_of(sized, solver)
     if bundle.surrogate.config.guide and solver is None:
         raise InvalidInput(
             f"The model of {bundle.surrogate.spec.name} is guided by the solver of its system: give that as `solver`, or name "
             "its --system."
         )
-    bundle.surrogate.to(device_of(device))
-    loaded = assemble(bundle, solver, dask, chosen_signal(bundle, solver, signal, name))
+    sized.surrogate.to(device_of(device))
+    loaded = assemble(sized, solver, dask, chosen_signal(sized, solver, signal, name))
+    loaded.bundle = bundle  # what is saved is what was calibrated
     warn_if_weak(loaded, 4)
     return loaded
 

@@ -33,13 +33,20 @@ def built_in() -> list[Environment]:
 
 
 def find_system(name: str | Path) -> Environment:
-    """The system called `name`: a known name, or `path/to/file.py:Class` (the class may be left out if there is only one)."""
+    """The system called `name`: a known name, `path/to/file.py:Class`, or an MJCF file `path/to/scene.xml` for a tabletop.
+
+    The class may be left out if there is only one.
+    """
     if not isinstance(name, str | Path):
         raise InvalidInput(f"The system is {shown(name)}: give its name, or path/to/file.py:Class, as text.")
     name = str(name)
     path, _, class_name = name.partition(":")
     if path.endswith(".py"):
         return _instance(class_from_file(Path(path), class_name, Environment), name)
+    if name.endswith(".xml"):
+        from hybridworld.physics.tabletop import Tabletop
+
+        return Tabletop(scene=name)
     known = known_systems()
     if name not in known:
         choices = f"choose one of {', '.join(known)}, or give path/to/file.py:Class"

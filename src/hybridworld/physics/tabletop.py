@@ -18,7 +18,7 @@ is far from a frame is refused.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -83,10 +83,10 @@ class Tabletop(Environment):
 
     def __post_init__(self) -> None:
         if self.scene:
-            count = len(scene_from_file(self.scene).bodies)
-            if self.grid not in ((7,), (count,)):
-                raise InvalidInput(f"tabletop: the scene {self.scene} has {count} objects, not {self.grid[0]}.")
-            object.__setattr__(self, "grid", (count,))
+            asked = self.grid
+            object.__setattr__(self, "grid", (len(scene_from_file(self.scene).bodies),))
+            if asked != (7,):
+                self.resized(asked)
 
     @cached_property
     def spec(self) -> StateSpec:
@@ -108,6 +108,11 @@ class Tabletop(Environment):
 
     def offers(self, name: str) -> bool:
         return super().offers(name) and not (name == "grid" and self.scene)
+
+    def resized(self, grid: tuple[int, ...]) -> Self:
+        if self.scene and tuple(grid) != self.grid:
+            raise InvalidInput(f"tabletop: the scene {self.scene} has {self.grid[0]} objects, not {grid[0]}.")
+        return self if self.scene else super().resized(grid)
 
     @property
     def identity(self) -> dict[str, Any]:

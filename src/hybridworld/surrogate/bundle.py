@@ -7,7 +7,7 @@ provenance, and the sha256 of everything: a file that differs by one bit is refu
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -25,6 +25,7 @@ from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.arguments import shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import class_from_file, find_system, known_systems
+from hybridworld.physics.spec import StateSpec
 from hybridworld.physics.spec_text import spec_from_text, spec_to_text
 from hybridworld.surrogate.backbones import BACKBONES, Backbone
 from hybridworld.surrogate.config import Config, checked
@@ -56,6 +57,11 @@ class Bundle:
     """More numbers that travel along, float32: what calibration measured."""
     reference: Mapping[str, Any] = field(default_factory=dict)
     """`Environment.identity` of the solver that it approximates; empty where that is not known."""
+
+    def like(self, spec: StateSpec) -> "Bundle":
+        """The same model for as many objects as such states have; of fields it is the model as it is."""
+        same = not (spec.objects and self.surrogate.spec.objects) or spec.grid == self.surrogate.spec.grid
+        return self if same else replace(self, surrogate=self.surrogate.resized(spec.grid))
 
     @property
     def share_of_no_change(self) -> float | None:

@@ -77,6 +77,8 @@ class Surrogate(nn.Module):
     def _keep(self, spec: StateSpec, config: SurrogateConfig, scales: Normalisation) -> None:
         """Keep everything but the network: spec, settings, scales and the ranges that answers are kept in."""
         self.spec, self.config = spec, config
+        self.trained_grid = spec.grid
+        """The grid of its training and calibration: a set of objects can be of another number (`resized`)."""
         for name, values in asdict(scales).items():
             self.register_buffer(name, torch.tensor(np.asarray(values, np.float32)))  # not NumPy's memory: exports save it
         physical = config.variables == "physical"

@@ -39,8 +39,13 @@ def signals_for(given: Ingredients) -> dict[str, Callable[[], TrustSignal]]:
 
 def find_signal(name: str, given: Ingredients) -> TrustSignal:
     """The signal of that name, or several joined by `+`, whose maps are then combined."""
-    known = signals_for(given)
-    parts = [part.strip() for part in checked_text("The signal", name).split("+")]
+    parts, known = (
+        [part.strip() for part in checked_text("The signal", name).split("+")],
+        dict[str, Callable[[], TrustSignal]](),
+    )
+    for offers in SIGNALS:
+        if not known.keys() >= set(parts):  # some ask the solver what they can offer
+            known |= offers(given)
     for part in parts:
         if part not in known:
             choices = ", ".join(f"'{each}'" for each in known)  # some names have commas

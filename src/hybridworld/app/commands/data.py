@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hybridworld.app.options import JsonOption, ResolvedOption, SystemArgument, SystemOption, chosen_system
+from hybridworld.app.options import JsonOption, ObjectsOption, ResolvedOption, SystemArgument, SystemOption, chosen_system
 
 commands = typer.Typer()
 data = typer.Typer(help="Look at a dataset: what is in it, and whether it is whole.", no_args_is_help=True)
@@ -23,6 +23,7 @@ def generate(
     workers: Annotated[int | None, typer.Option(min=1, help="Trajectories solved at once (default: one per core).")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a dask scheduler, or `local`.")] = None,
     resolved: ResolvedOption = 1,
+    objects: ObjectsOption = None,
     system_option: SystemOption = None,
 ) -> None:
     """Make a dataset of trajectories in The Well's layout."""
@@ -30,7 +31,7 @@ def generate(
     from hybridworld.data.plan import parse_counts, plan_for
     from hybridworld.physics.arguments import checked_path
 
-    folder, environment = checked_path("--out", out), chosen_system(system, system_option, resolved)
+    folder, environment = checked_path("--out", out), chosen_system(system, system_option, resolved, objects)
     plan = plan_for(environment, scale, parse_counts(count) if count else None, split, dtype)
     generate_dataset(plan, folder, workers, dask)
     print(f"{sum(plan.counts.values())} trajectories in {out}. Next: hybridworld data info {out}")

@@ -15,12 +15,14 @@ from hybridworld.app.options import (
     LogOption,
     MarkdownOption,
     ModelArgument,
+    ObjectsOption,
     ParamOption,
     SignalOption,
     SolverOption,
     chosen_system,
     own_system,
     parse_params,
+    with_objects,
 )
 from hybridworld.errors import InvalidInput
 
@@ -54,6 +56,7 @@ def predict(
         int | None, typer.Option(help="Frame of the trajectories to start from (default: 0; of a forecast, its last one).")
     ] = None,
     param: ParamOption = None,
+    objects: ObjectsOption = None,
     coverage: Annotated[
         float | None, typer.Option(help="Share of the answers whose error shall stay below its bound (default: 0.9).")
     ] = None,
@@ -84,7 +87,7 @@ def predict(
     if keep is not None and mode == 1:
         raise InvalidInput("--keep keeps what the solver answers, and in mode 1 that is nothing: leave it out, or use mode 2.")
     changes = parse_params(param)
-    hybrid = load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine)
+    hybrid = with_objects(load_hybrid(model, own_system(system_option), backbone, dask, signal, device, engine), objects)
     if input is None:
         question = from_split(hybrid, "test" if split is None else split, seed or 0, count or 16, frame or 0, changes)
     else:

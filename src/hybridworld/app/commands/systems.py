@@ -7,6 +7,7 @@ import typer
 
 from hybridworld.app.options import (
     JsonOption,
+    ObjectsOption,
     ParamOption,
     ResolvedOption,
     SeedOption,
@@ -53,12 +54,13 @@ def simulate(
     gif: Annotated[bool, typer.Option("--gif", help="Write an animation as well.")] = False,
     param: ParamOption = None,
     resolved: ResolvedOption = 1,
+    objects: ObjectsOption = None,
     system_option: SystemOption = None,
 ) -> None:
     """Run the reference solver on one trajectory; write it as HDF5 and as a picture."""
     from hybridworld.app.simulate import simulate_to_files
 
-    environment = chosen_system(system, system_option, resolved)
+    environment = chosen_system(system, system_option, resolved, objects)
     simulate_to_files(environment, split, seed, frames, out, gif=gif, params=parse_params(param))
 
 
