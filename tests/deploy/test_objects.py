@@ -153,8 +153,9 @@ def test_the_error_map_is_measured_on_a_dataset_of_another_number(file, data, mo
         bench_trust.report_trust(str(file), [], None, data, 4, 0.75, 0.5, as_json=True, out=None)
 
 
-def test_a_calibration_with_another_number_is_a_model_of_that_number(file, data, tmp_path):
+def test_a_calibration_with_another_number_is_a_model_of_that_number(file, data, mine, tmp_path):
     bundle = calibrate_model(load_bundle(file), data, count=4)
+    assert calibrate_model(load_bundle(file), system=mine, count=4).surrogate.spec.grid == (3,)
     assert Dataset(data).spec.grid == bundle.surrogate.spec.grid == (6,)
     save_bundle(tmp_path / "more.safetensors", bundle)
     model = hw.load(tmp_path / "more.safetensors")

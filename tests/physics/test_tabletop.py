@@ -114,6 +114,14 @@ def test_the_order_of_objects_means_nothing(seed):
     np.testing.assert_allclose(ENV.solve(sample.state[:, order], 3, sample.params), later[:, order], atol=1e-6)
 
 
+@pytest.mark.parametrize("first, second", [(1, 1), (1, 3), (2, 2), (3, 5)])
+@pytest.mark.parametrize("split", ["test", "ood-far"])
+def test_the_solver_goes_on_from_where_it_stopped(first, second, split):
+    states, params = ENV.initials(split, range(3))
+    again = ENV.solve(ENV.solve(states, first, params), second, params)
+    np.testing.assert_allclose(again, ENV.solve(states, first + second, params), rtol=0, atol=1e-9)
+
+
 def test_two_equal_objects_can_be_exchanged():
     env, state = scene(thing(0, 0.1, 0.1, (0.2, 0.0)), thing(0, -0.1, 0.1, (0.0, 0.1)))
     swapped = state[:, [0, 2, 1]]

@@ -1,15 +1,18 @@
 """Gymnasium environments: `gymnasium.make("hybridworld.deploy.gym:hybridworld/Tabletop-v0", backend="hybrid")`.
 
 The part before the colon is this module: Gymnasium imports it, and it registers. (Up to 0.29 Gymnasium looked for entry points
-of installed packages; 1.0 has dropped them.)
+of installed packages, and finds this one; 1.0 has dropped them.)
 
 Every registered system with an action parameter is there, under its name. An action is held over `horizon` frames. What moves
-the state is the backend: the solver, the surrogate, or both. `info` tells what is known about each step: `score`, `error_map`
-(per object or cell), `used_solver`, `seconds` (`solver`: what it took, `saved`: what it would have taken), and `missed`, how
-far the goal is.
+the state is the backend: the solver, the surrogate, or both. `info` of a step has the same keys for all of them:
+
+    missed              how far the goal is
+    used_solver         did the solver answer?
+    score, error_map    as the trust signal has them, per object or cell; zero for the backend `solver`, which is the truth
+    solver_seconds      what the solver took
+    saved_seconds       what it takes, less what the step took; below 0 where the step took longer
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
@@ -19,7 +22,7 @@ from hybridworld.deploy.backends import action_limits, mover, solved
 from hybridworld.deploy.deferral import KEEP
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import load
-from hybridworld.errors import HybridWorldError, InvalidInput
+from hybridworld.errors import HybridWorldError
 from hybridworld.physics.arguments import whole
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
@@ -35,21 +38,28 @@ def register() -> None:
             acts = bool(find_system(name).spec.actions)
         except HybridWorldError:  # a plug-in that does not load must not break Gymnasium
             continue
-        if acts:
-            title = "".join(part.capitalize() for part in name.split("_"))
-            gymnasium.register(f"hybridworld/{title}-v0", entry_point="hybridworld.deploy.gym:World", kwargs={"system": name})
+        title = f"hybridworld/{''.join(part.capitalize() for part in name.split('_'))}-v0"
+        if acts and title not in gymnasium.registry:
+            gymnasium.register(title, entry_point="hybridworld.deploy.gym:World", kwargs={"system": name})
 
 
-@dataclass(frozen=True)
-class Seconds:
+class Seconds(np.float64):
     """Measured time. Two measurements count as equal, since an environment must be the same for the same seed."""
 
-    solver: float = field(compare=False)
-    saved: float = field(compare=False)
+    def __eq__(self, other: object) -> Any:
+        return isinstance(other, Seconds) or super().__eq__(other)
+
+    __hash__ = np.float64.__hash__
+
+
+NO_TASK = Task("", np.zeros(0), -np.inf, "", lambda states: np.zeros(len(states)), lambda states: np.zeros(len(states)))
+"""Of a system that gives no task: no goal, and nothing to be rewarded for."""
 
 
 class World(gymnasium.Env[dict[str, Any], np.ndarray]):
     """One scene and one task per episode; the reward is by how much a step brings the state nearer to the goal.
+
+    A system without tasks has an empty goal, and the reward is 0.
 
     `model` is that of the backends `surrogate` and `hybrid` (by default the one that ships under the system's name), `q` the
     keep fraction of the hybrid. An episode ends at the goal, or after `steps` actions.
@@ -79,16 +89,13 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
         self._move = mover(backend, self.environment, model if isinstance(model, HybridModel) else None, **wishes)
         self._columns, low, high = action_limits(self.environment)
         self.action_space = gymnasium.spaces.Box(low.astype(np.float32), high.astype(np.float32))
-        if self.environment.task(np.random.default_rng(0), self.environment.initial(split, 0).state) is None:
-            raise InvalidInput(f"{spec.name} has no task to give to an agent: its class may define `task`.")
-        self._goal_size = len(self._fresh(np.random.default_rng(0))[2].goal)
+        self._state, self._params, self._task = self._fresh(np.random.default_rng(0))
         self.observation_space: gymnasium.Space[dict[str, Any]] = gymnasium.spaces.Dict(
             {
                 "state": gymnasium.spaces.Box(-np.inf, np.inf, spec.shape, np.float32),
-                "goal": gymnasium.spaces.Box(-np.inf, np.inf, (self._goal_size,), np.float32),
+                "goal": gymnasium.spaces.Box(-np.inf, np.inf, self._task.goal.shape, np.float32),
             }
         )
-        self._state, self._params, self._task = self._fresh(np.random.default_rng(0))
         self._taken, self._solver_seconds = 0, 0.0
         if backend != "solver":  # what is saved where it is not asked
             once = solved(self.environment, self._state[None], self._horizon, self._params[None])
@@ -96,9 +103,7 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
 
     def _fresh(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, Task]:
         sample = self.environment.sample(rng, self._split)
-        task = self.environment.task(rng, sample.state)
-        assert task is not None
-        return sample.state, sample.params.copy(), task
+        return sample.state, sample.params.copy(), self.environment.task(rng, sample.state) or NO_TASK
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -118,10 +123,17 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
         spent, used = found.seconds.get("solver", 0.0), bool(found.used_solver[0])
         if used:
             self._solver_seconds = spent  # what a step of the solver takes here
-        saved = 0.0 if used else max(self._solver_seconds - sum(found.seconds.values()), 0.0)
-        info: dict[str, Any] = {"missed": self._missed(), "used_solver": used, "seconds": Seconds(spent, saved)}
-        if found.error_map is not None and found.score is not None:
-            info |= {"score": float(found.score[0]), "error_map": np.asarray(found.error_map[0], np.float32)}
+        score, error_map = 0.0, np.zeros(self.environment.spec.grid)
+        if found.score is not None and found.error_map is not None:
+            score, error_map = found.score[0], found.error_map[0]
+        info: dict[str, Any] = {
+            "missed": self._missed(),
+            "used_solver": used,
+            "score": float(score),
+            "error_map": np.array(error_map, np.float32),
+            "solver_seconds": Seconds(spent if used else 0.0),
+            "saved_seconds": Seconds(self._solver_seconds - sum(found.seconds.values())),
+        }
         done = info["missed"] <= self._task.near
         return self._observed(), before - info["missed"], bool(done), self._taken >= self._steps and not done, info
 
