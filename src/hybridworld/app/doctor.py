@@ -21,7 +21,7 @@ from hybridworld.data.room import size_in_words
 from hybridworld.physics.threads import thread_count
 
 NEEDED = ("numpy", "numba", "torch", "h5py", "safetensors", "scikit-learn", "crepes")
-EXTRAS = {"serve": "starlette", "dask": "distributed", "tensorboard": "tensorboard"}
+EXTRAS = {"serve": "starlette", "dask": "distributed", "tensorboard": "tensorboard", "robotics": "mujoco"}
 ROOM = 2e9  # bytes that should be free
 
 
