@@ -10,6 +10,8 @@ import pytest
 import typer.main
 
 from hybridworld.app.cli import app
+from hybridworld.deploy.load import shipped
+from hybridworld.surrogate.engines.trial import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,3 +46,14 @@ def test_the_container_starts_the_server_as_nobody_special():
     assert lines.index(f"USER {user}") < next(number for number, line in enumerate(lines) if line.startswith("ENTRYPOINT"))
     for source in re.findall(r"(?m)^COPY (.*) \S+$", "\n".join(lines)):
         assert all((ROOT / name).exists() for name in source.split())
+
+
+def test_the_container_has_used_every_model_that_it_can_run():
+    text = (ROOT / "Containerfile").read_text()
+    assert "'.[serve]'" in text  # and not `robotics`
+    assert {*re.search(r"for model in (.*?); do ", text)[1].split()} == {*shipped()} - {"tabletop"}
+
+
+def test_the_container_may_try_engines_for_as_long_as_that_takes():
+    text = (ROOT / "Containerfile").read_text()
+    assert 60 * int(re.search(r"--start-period=(\d+)m", text)[1]) >= PATIENCE

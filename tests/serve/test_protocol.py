@@ -68,13 +68,18 @@ def test_every_model_gives_what_predict_gives(client, known, name, binary):
     assert response["parameters"]["threshold"] == pytest.approx(expected.threshold)
 
 
-@pytest.mark.slow
-def test_every_model_that_ships_gives_what_predict_gives():
-    known = Catalogue(shipped(), engine="eager")
+CHEAP = ("ball3d", "euler2d")
+
+
+@pytest.mark.parametrize(
+    "names", [CHEAP, pytest.param([*{*shipped()} - {*CHEAP}], marks=pytest.mark.slow)], ids=["cheap", "others"]
+)
+def test_every_model_that_ships_gives_what_predict_gives(names):
+    known = Catalogue(names, engine="eager")
     with running(known) as server:
         address = f"127.0.0.1:{server.port}"
         with tritonclient.InferenceServerClient(address, network_timeout=300.0, connection_timeout=300.0) as client:
-            for name in shipped():
+            for name in names:
                 for binary in (True, False):
                     as_predicted(client, known.find(name), 2, 16, binary)
 
@@ -171,7 +176,8 @@ HOSTILE = {
     "q as bool": (dict(q=True), 422, "'q' is 'True'"),
     "coverage": (dict(coverage=1), 422, "'coverage' is '1.0'"),
     "too much coverage": (dict(coverage=0.9999999), 422, "The coverage is 1"),
-    "tolerance": (dict(tolerance=-1.0), 422, "'tolerance' is '-1.0': it must be a number of at least 0"),
+    "tolerance": (dict(tolerance=-1.0), 422, "'tolerance' is '-1.0': it must be a number above 0"),
+    "no tolerance": (dict(tolerance=0), 422, "'tolerance' is '0.0': it must be a number above 0"),
     "q and tolerance": (dict(tolerance=1.0, q=0.5), 422, "Give one of them"),
     "signal": (dict(signal="step doubling"), 422, "no trust signal 'step doubling'.* Did you mean 'step-doubling'"),
     "parameter": (dict(tolerence=1), 422, "no parameter 'tolerence'.* Did you mean 'tolerance'"),
@@ -204,15 +210,15 @@ def test_parameters_of_the_dynamics_are_asked_for(client, known):
     assert status == 422 and "one row per state with the values of: restitution, gravity" in sentence
 
 
-def test_a_tolerance_is_passed_on_or_refused_in_words(client, known):
-    """Until `HybridModel.predict` takes a tolerance, the answer says so."""
-    states, params = question(known.find("ball3d"))
-    try:
-        told = ask(client, "ball3d", states, np.full(3, 4), params, tolerance=1e6)
-    except tritonclient.InferenceServerException as error:
-        assert error.status() == "422" and "no tolerance yet" in error.message()
-    else:
-        assert not told.as_numpy("used_solver").any()
+def test_a_tolerance_is_passed_on(client, known):
+    served = known.find("ball3d")
+    states, params = question(served, 8)
+    bounds = served.model.error_bounds(served.model.predict(states, 4, params, q=1))
+    for tolerance, deferred in ((1e-9, {8}), (float(np.median(bounds)), range(1, 8)), (1e6, {0})):
+        told = ask(client, "ball3d", states, np.full(8, 4), params, tolerance=tolerance)
+        expected = served.model.predict(states, 4, params, tolerance=tolerance, coverage=0.9)
+        np.testing.assert_array_equal(told.as_numpy("used_solver"), expected.used_solver)
+        assert expected.used_solver.sum() in deferred
 
 
 def test_plain_json_is_enough(server, known):

@@ -154,7 +154,7 @@ def read_question(served: Served, body: bytes, header: str | None, limits: Limit
         params,
         mode=_parameter(asked, "mode", int, lambda value: value in (1, 2), "1 or 2", 2),
         q=_parameter(asked, "q", float, lambda value: 0 <= value <= 1, "a number from 0 to 1", None),
-        tolerance=_parameter(asked, "tolerance", float, lambda value: 0 <= value < np.inf, "a number of at least 0", None),
+        tolerance=_parameter(asked, "tolerance", float, lambda value: 0 < value < np.inf, "a number above 0", None),
         coverage=_parameter(asked, "coverage", float, lambda value: 0 < value < 1, "a number between 0 and 1", None),
         signal=_parameter(asked, "signal", str, lambda value: True, "a name", None),
         id=asked.id,
