@@ -234,3 +234,15 @@ def test_gymnasium_finds_our_environments_by_itself():
 def test_only_sets_of_objects_have_another_size():
     with pytest.raises(hw.InvalidInput, match="only sets of objects can grow"):
         model_of(CART).resized((2,))
+
+
+def test_a_world_is_rendered_by_its_own_renderer_where_there_is_one_and_else_by_our_figures(monkeypatch):
+    world = World(Tabletop(), render_mode="rgb_array")
+    world.reset(seed=0)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    drawn = world.render()
+    assert drawn.ndim == 3 and drawn.shape[2] == 3 and drawn.std() > 0
+    taken = np.zeros((4, 5, 3), np.uint8)
+    monkeypatch.setattr(Tabletop, "photograph", lambda *asked: taken)
+    assert world.render() is taken

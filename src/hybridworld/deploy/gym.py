@@ -28,6 +28,7 @@ from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.physics.task import Task
 
+PIXELS = (480, 640)
 FPS = 10
 
 
@@ -138,9 +139,12 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
         return self._observed(), before - info["missed"], bool(done), self._taken >= self._steps and not done, info
 
     def render(self) -> np.ndarray | None:
-        """The state as it is, (height, width, 3)."""
+        """The state as it is, (height, width, 3): by the system's own renderer where it has one, else by our figures."""
         if self.render_mode != "rgb_array":
             return None
+        photograph = self.environment.photograph(self._state, self._params, *PIXELS)
+        if photograph is not None:
+            return photograph
         from hybridworld.figures.trajectories import picture
 
         return picture(self.environment.spec, self._state, self._task.text, self._task.place)

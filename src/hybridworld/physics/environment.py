@@ -124,6 +124,10 @@ class Environment(ABC):
         """What has to be installed before it can be solved, in one sentence; empty where nothing is missing."""
         return ""
 
+    def photograph(self, state: np.ndarray, params: np.ndarray, height: int, width: int) -> np.ndarray | None:
+        """The state as a renderer of the system's own draws it, (height, width, 3); None where there is none."""
+        return None
+
     def task(self, rng: np.random.Generator, state: np.ndarray) -> Task | None:
         """Something that an agent can bring about from that state; None where a system has nothing to bring about."""
         return None

@@ -15,6 +15,7 @@ collision does.
 is far from a frame is refused.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -196,6 +197,13 @@ class Tabletop(Environment):
         goal = np.array([target, *place])
         text = f"push object {target} to ({place[0]:.2f}, {place[1]:.2f}) m"
         return Task(text, goal, 0.03, "m", missed, cost, np.array([*place, 0.0]))
+
+    def photograph(self, state: np.ndarray, params: np.ndarray, height: int, width: int) -> np.ndarray | None:
+        """By MuJoCo's own renderer, where there is OpenGL (on machines without a screen: MUJOCO_GL=egl or osmesa)."""
+        if "DISPLAY" not in os.environ and os.environ.get("MUJOCO_GL") not in ("egl", "osmesa"):
+            return None  # without a screen GLFW, MuJoCo's default, ends the process
+        scene, columns = self._scene_of(state, float(params[0]))
+        return scene.picture(state[:, columns], height, width)
 
     # What must hold.
 

@@ -144,6 +144,17 @@ class Scene:
         for k, each in FRAME:
             state[each, 1 + boxes] = turn[boxes, :, k].T
 
+    def picture(self, state: np.ndarray, height: int, width: int) -> np.ndarray | None:
+        """The state as MuJoCo's own renderer draws it, (height, width, 3); None where there is no OpenGL."""
+        mujoco = _mujoco()
+        try:
+            with self.begun(state) as data, mujoco.Renderer(self.model, height, width) as renderer:
+                mujoco.mj_forward(self.model, data)
+                renderer.update_scene(data)
+                return renderer.render()
+        except (mujoco.FatalError, ImportError, AttributeError, RuntimeError):  # each platform library has its own way to fail
+            return None
+
     def start(self) -> np.ndarray:
         """The state (channels, n) that the file describes, at rest: its first keyframe if there is one."""
         data = _mujoco().MjData(self.model)
@@ -211,7 +222,7 @@ def columns_in(scene: Scene, state: np.ndarray) -> np.ndarray:
 def _mjcf(kinds: np.ndarray, constants: np.ndarray, friction: float) -> str:
     """The scene in MuJoCo's own language; constants (4, n) are extents and masses."""
     walls = "".join(
-        f'<geom type="plane" size="1 1 1" pos="{SIDE * x} {SIDE * y} 0" zaxis="{-x} {-y} 0"/>'
+        f'<geom type="plane" size="1 1 1" pos="{SIDE * x} {SIDE * y} 0" zaxis="{-x} {-y} 0" rgba="1 1 1 0.05"/>'
         for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1))
     )
     bodies = ""
@@ -219,9 +230,10 @@ def _mjcf(kinds: np.ndarray, constants: np.ndarray, friction: float) -> str:
         x, y, z, mass = (f"{value:.17g}" for value in constants[:, k])
         if kinds[k] == -1:
             slides = "".join(f'<joint type="slide" axis="{way}" range="-{LIMIT} {LIMIT}"/>' for way in ("1 0 0", "0 1 0"))
-            bodies += f'<body pos="0 0 {HOVER}">{slides}<geom type="cylinder" size="{x} {z}" mass="{mass}" contype="2"/></body>'
+            shape = f'type="cylinder" size="{x} {z}" rgba="0.2 0.2 0.2 1"'
+            bodies += f'<body pos="0 0 {HOVER}">{slides}<geom {shape} mass="{mass}" contype="2"/></body>'
         else:
-            shape = f'type="box" size="{x} {y} {z}"' if kinds[k] == 1 else f'type="sphere" size="{x}"'
+            shape = f'type="box" size="{x} {y} {z}" rgba="0.9 0.5 0.1 1"' if kinds[k] == 1 else f'type="sphere" size="{x}"'
             bodies += f'<body><freejoint/><geom {shape} mass="{mass}" conaffinity="3"/></body>'
     return f"""<mujoco>
       <compiler autolimits="true"/>
@@ -229,6 +241,7 @@ def _mjcf(kinds: np.ndarray, constants: np.ndarray, friction: float) -> str:
       <option gravity="0 0 {-GRAVITY}" cone="elliptic" tolerance="1e-12">
         <flag warmstart="disable" autoreset="disable"/>
       </option>
-      <default><geom friction="{friction:.17g}"/></default>
-      <worldbody><geom type="plane" size="1 1 1"/>{walls}{bodies}</worldbody>
+      <visual><headlight ambient="0.6 0.6 0.6" diffuse="0.5 0.5 0.5"/></visual>
+      <default><geom friction="{friction:.17g}" rgba="0.2 0.5 0.9 1"/></default>
+      <worldbody><geom type="plane" size="1 1 1" rgba="0.9 0.9 0.9 1"/>{walls}{bodies}</worldbody>
     </mujoco>"""
