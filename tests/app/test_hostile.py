@@ -45,7 +45,7 @@ COMMANDS = {
     "simulate ball3d --objects 5": "--objects is 5: a state of ball3d is not a set of objects",
     "simulate tabletop --objects 0": "Invalid value for '--objects'",
     "simulate tabletop --objects 300": "find no room",
-    "simulate missing.xml": "The scene missing.xml cannot be read by MuJoCo",
+    "simulate missing.xml": "The scene missing.xml cannot be read: No such file",
     "simulate mine.xml --objects 5": "the scene mine.xml has 3 objects, not 5",
     "generate euler2d --out new --objects 5": "a state of euler2d is not a set of objects",
     "predict ball3d --objects 5": "a state of ball3d is not a set of objects",

@@ -48,7 +48,7 @@ def test_predict_takes_it(own, tmp_path):
     told = predict(own, *OWN, "--horizon", 16, "--count", 12, "--check", "--out", tmp_path)
     assert 0 < told["deferred"] < 12 and told["calibrated_by"] == 60
     model = hw.load(own, solver=flows.Oscillator(), backbone=CODE)
-    assert told["threshold"] == pytest.approx(model.threshold(16, 0.75))
+    assert told["threshold"] == pytest.approx(model.threshold(16, 0.75, beginning=True))
     with pytest.raises(hw.InvalidInput, match=r"is about the model foreign.py:load: .*--backbone foreign.py:load"):
         command("predict", own, "--system", SYSTEM, "--out", tmp_path)
 

@@ -90,7 +90,7 @@ tried = engines.try_engines
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="looks for processes in /proc")
 def test_a_trial_ends_with_the_process_that_began_it(file):
-    names = f"engines.judge_engines(hw.load({str(file)!r}, Oscillator()), [{own('SLOW')!r}])"
+    names = f"engines.compare_engines(hw.load({str(file)!r}, Oscillator()), [{own('SLOW')!r}])"
     imports = "import hybridworld as hw; from hybridworld.deploy import engines; from tests.surrogate.flows import Oscillator"
     path = os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
     parent = subprocess.Popen([sys.executable, "-c", f"{imports}; {names}"], env=os.environ | {"PYTHONPATH": path})
