@@ -24,10 +24,8 @@ ROOMS = [
 SOURCE = Path(hybridworld.__file__).parent
 BACKWARDS = {
     "physics.environment": {"physics.resolved"},
-    "physics.kernels.euler2d_second": {"physics.euler2d"},
     "surrogate.config": {"surrogate.backbones"},
     "deploy.forecast": {"deploy.hybrid"},
-    "deploy.deferral": {"deploy.hybrid"},
     "deploy.chain": {"deploy.hybrid"},
 }
 """Imports that close a circle inside a room, with the reasons in docs/design.md."""

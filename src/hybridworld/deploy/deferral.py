@@ -1,18 +1,14 @@
 """Which answers of a surrogate go to the solver: those with a score above a threshold, or with a bound above a tolerance."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.arguments import number
-from hybridworld.trust.bounds import COVERAGE, check_coverage
+from hybridworld.trust.bounds import COVERAGE, ErrorBound, check_coverage
 from hybridworld.trust.calibration import check_keep_fraction, flagged
 from hybridworld.trust.tolerance import check_tolerance
-
-if TYPE_CHECKING:
-    from hybridworld.deploy.hybrid import HybridModel
 
 KEEP = 0.75
 """The keep fraction q where none is given."""
@@ -28,7 +24,8 @@ Rule = Callable[[float, bool], Deferral]
 
 
 def rule_for(
-    model: "HybridModel",
+    calibrated: Callable[[float, float, bool | None], float],
+    known_bound: Callable[[], ErrorBound],
     mode: int,
     q: float | None,
     threshold: Threshold | None,
@@ -36,7 +33,11 @@ def rule_for(
     coverage: float | None,
     beginning: bool | None,
 ) -> Rule:
-    """The rule that these arguments of `HybridModel.predict` stand for; those that exclude each other are refused."""
+    """The rule that these arguments of `HybridModel.predict` stand for; those that exclude each other are refused.
+
+    `calibrated` gives the threshold of a horizon, a keep fraction q and a kind of states; `known_bound` the error bound.
+    Both are asked where the rule needs them, and raise where the model has none.
+    """
 
     def begins(first: bool) -> bool | None:
         return beginning if first or beginning is None else False  # later links go on from later frames
@@ -50,7 +51,7 @@ def rule_for(
     if tolerance is None:
 
         def by_score(horizon: float, first: bool) -> Deferral:
-            limit = model.threshold(horizon, keep, begins(first)) if threshold is None else threshold
+            limit = calibrated(horizon, keep, begins(first)) if threshold is None else threshold
             limit = limit(horizon) if callable(limit) else limit
             return lambda score: (flagged(score, limit), limit)
 
@@ -60,7 +61,7 @@ def rule_for(
     if mode == 1:
         raise InvalidInput("A tolerance hands to the solver what it cannot promise: it needs mode 2.")
     check_tolerance(tolerance)
-    bound, share = model.known_bound(), COVERAGE if coverage is None else coverage
+    bound, share = known_bound(), COVERAGE if coverage is None else coverage
     bound.check(share)
 
     def by_bound(horizon: float, first: bool) -> Deferral:

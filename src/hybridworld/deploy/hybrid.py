@@ -206,7 +206,7 @@ class HybridModel:
         blind = params is None and mode == 1 and not self.surrogate.config.params  # nobody looks at them
         rows = np.zeros((len(states), len(self.spec.params))) if blind else checked_params(self.spec, params, len(states))
         solve = self._solver(horizons) if mode == 2 else None  # before any work
-        rule = rule_for(self, mode, q, threshold, tolerance, coverage, beginning)
+        rule = rule_for(self.threshold, self.known_bound, mode, q, threshold, tolerance, coverage, beginning)
         way = Way(rule, solve, mapped=error_map or mode == 2, promised=tolerance is not None)
         start = Start(states, rows, states if began is None else began)
         if isinstance(horizons, float):

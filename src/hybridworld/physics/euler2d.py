@@ -286,7 +286,7 @@ class Euler2D(Environment):
 
         def work(index: int, threads: int) -> None:
             room = None if saved is None else saved[index]
-            final = advance(answer[index], frames, self.frame_step, dx, dy, GAMMA, self.cfl, self.order, threads, room)
+            final = advance(answer[index], frames, self.frame_step, dx, dy, GAMMA, FLOOR, self.cfl, self.order, threads, room)
             answer[index] = np.nan if final is None else final
 
         substeps = ceil(self.frame_step / (self.cfl * min(dx, dy)))  # per frame, about

@@ -27,7 +27,7 @@ PATIENCE = 4  # substeps between two looks for cells that begin to change
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _advance_strip(
-    field, new, windows, windows_new, speeds, frames, frame_step, dx, dy, gamma, cfl, order, saved, rank, size, barrier
+    field, new, windows, windows_new, speeds, frames, frame_step, dx, dy, gamma, floor, cfl, order, saved, rank, size, barrier
 ):
     """`frames` frames of the rows of member `rank`, each copied to `saved` if that has room for them.
 
@@ -68,7 +68,7 @@ def _advance_strip(
             if order == 1:
                 sweep_first(field, new, windows, top, end, kx, ky, number(gamma), room, fastest)
             else:
-                sweep_second(field, new, windows, top, end, kx, ky, number(gamma), room, fastest)
+                sweep_second(field, new, windows, top, end, kx, ky, number(gamma), number(floor), room, fastest)
             speeds[steps % 2, rank, 0], speeds[steps % 2, rank, 1] = fastest[0].max(), fastest[1].max()
             field, new = new, field
         for layer in range(len(saved)):
@@ -77,8 +77,10 @@ def _advance_strip(
     return DONE, steps
 
 
-def advance(state, frames, frame_step, dx, dy, gamma, cfl, order, threads, saved=None):
+def advance(state, frames, frame_step, dx, dy, gamma, floor, cfl, order, threads, saved=None):
     """One state (4, nx, ny) after `frames` frames, by the scheme of order 1 or 2; None where the time step collapsed.
+
+    `floor` is the least share of a cell's own density and pressure at its faces (second order).
 
     `saved`: a float32 array (4, 1 + frames, nx, ny); its frames after the first are filled on the way.
     """
@@ -93,7 +95,7 @@ def advance(state, frames, frame_step, dx, dy, gamma, cfl, order, threads, saved
     def member(rank, size, barrier):
         return _advance_strip(
             fields[0], fields[1], windows[0], windows[1], speeds,
-            frames, frame_step, dx, dy, gamma, cfl, order, saved, rank, size, barrier,
+            frames, frame_step, dx, dy, gamma, floor, cfl, order, saved, rank, size, barrier,
         )  # fmt: skip
 
     how, steps = run_team(member, threads)[0]

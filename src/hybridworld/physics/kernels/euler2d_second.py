@@ -9,7 +9,6 @@ Beyond an open end the gradient is zero, so the state on the far side of the out
 import numpy as np
 from numba import njit
 
-from hybridworld.physics.euler2d import FLOOR
 from hybridworld.physics.kernels.euler2d_rows import ENERGY, MX, MY, RHO, P, U, V, finish_row
 
 ROOM = 12 + 2 * 16 + 13  # layers: three kinds of fluxes, the faces of two rows, and what leads to faces
@@ -31,13 +30,12 @@ def _slopes(before, row, after, shift, first, last, slope):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _predict(row, first, last, kx, ky, gamma, x, y, later, share):
-    """Primitive states half a step later from the slopes x and y; share = 1/2, or 0 where a face would fall below FLOOR.
+def _predict(row, first, last, kx, ky, gamma, floor, x, y, later, share):
+    """Primitive states half a step later from the slopes x and y; share = 1/2, or 0 where a face would fall below `floor`.
 
     A loop for each layer: together they would be lost for vector instructions.
     """
-    number = row.dtype.type
-    zero, half, floor = number(0), number(0.5), number(FLOOR)
+    zero, half = row.dtype.type(0), row.dtype.type(0.5)
     rho, u, v, p = row[RHO], row[U], row[V], row[P]
     begin, end = np.uint64(first), np.uint64(last)
     for j in range(begin, end):
@@ -66,13 +64,13 @@ def _spread(average, later, slope, share, first, last, minus, plus):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _faces(below, row, above, first, last, kx, ky, gamma, slopes, faces):
+def _faces(below, row, above, first, last, kx, ky, gamma, floor, slopes, faces):
     """Primitive states at the faces of the cells [first, last), half a step later: x-, x+, y-, y+, four layers each."""
     x, y, later, share = slopes[0:4], slopes[4:8], slopes[8:12], slopes[12]
     for k, layer in enumerate((RHO, U, V, P)):
         _slopes(below[layer], row[layer], above[layer], 0, first, last, x[k])
         _slopes(row[layer], row[layer], row[layer], 1, first, last, y[k])
-    _predict(row, first, last, kx, ky, gamma, x, y, later, share)
+    _predict(row, first, last, kx, ky, gamma, floor, x, y, later, share)
     for k, layer in enumerate((RHO, U, V, P)):
         _spread(row[layer], later[k], x[k], share, first, last, faces[k], faces[4 + k])
         _spread(row[layer], later[k], y[k], share, first, last, faces[8 + k], faces[12 + k])
@@ -114,7 +112,7 @@ def _hull(windows, begin, end):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep_second(field, new, windows, top, end, kx, ky, gamma, room, fastest):
+def sweep_second(field, new, windows, top, end, kx, ky, gamma, floor, room, fastest):
     """One substep of second order of the rows [top, end); room (ROOM, columns) is for fluxes and faces."""
     rows, columns = field.shape[0] - 2, field.shape[2] - 2
     before, after, within = room[0:4], room[4:8], room[8:12]
@@ -124,7 +122,7 @@ def sweep_second(field, new, windows, top, end, kx, ky, gamma, room, fastest):
         first, last = _hull(windows, max(i - 1, top), min(i + 2, end))
         first, last = max(first - 1, 1), min(last + 1, columns + 1)
         if 1 <= i <= rows and first < last:
-            _faces(field[i - 1], field[i], field[i + 1], first, last, kx, ky, gamma, room[44:], now)
+            _faces(field[i - 1], field[i], field[i + 1], first, last, kx, ky, gamma, floor, room[44:], now)
             if first == 1:
                 now[12:16, 0] = now[8:12, 1]
             if last == columns + 1:
