@@ -12,6 +12,8 @@ forecast.plot()
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hybridworld.deploy.registration import follow_gymnasium
+
 if TYPE_CHECKING:  # what `_WHERE` says, for editors and type checkers
     from hybridworld.app.notebook import calibrate, generate, train
     from hybridworld.data.dataset import Dataset
@@ -81,3 +83,6 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """The public names."""
     return __all__
+
+
+follow_gymnasium()  # so that `gymnasium.make` knows our names; it imports nothing that is not there already

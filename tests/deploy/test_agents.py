@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import hybridworld as hw
 from hybridworld.deploy.backends import action_limits, mover
-from hybridworld.deploy.gym import World
+from hybridworld.deploy.gym import World, Worlds
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.plan import Planner, act
 from hybridworld.deploy.track import doubting, evenly, track
@@ -190,6 +190,95 @@ def test_infos_of_many_worlds_are_arrays_of_numbers(backend):
     assert [info[name].dtype.kind for name in names] == list("fbffff")
 
 
+def same(one, other):
+    """Are two observations or infos the same, up to the rounding of a batch? Measured times only have to be there."""
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert list(one) == list(other)
+        for name in one:
+            if "seconds" not in name:
+                same(one[name], other[name])
+            else:
+                assert np.shape(one[name]) == np.shape(other[name])
+    elif isinstance(one, np.ndarray) and one.dtype != object:
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    elif isinstance(one, np.ndarray | tuple):
+        for each, its in zip(one, other, strict=True):
+            same(each, its)
+    else:
+        assert one == other
+
+
+@pytest.mark.parametrize("mode", list(gymnasium.vector.AutoresetMode), ids=lambda mode: mode.name)
+@pytest.mark.parametrize("backend", ["solver", "surrogate", "hybrid"])
+@pytest.mark.parametrize("environment", [CART, Tabletop(grid=(3,))], ids=["cart", "tabletop"])
+def test_worlds_that_move_together_do_what_they_do_alone(environment, backend, mode):
+    """Observation by observation, info by info, over ends of episodes by the goal and by the number of steps."""
+    model = model_of(environment, 0.15)  # on the cart the scores are above it, on the table below
+    settings = {"backend": backend, "model": model, "horizon": 2, "steps": 5}
+    alone = gymnasium.vector.SyncVectorEnv([lambda: World(environment, **settings)] * 6, autoreset_mode=mode)
+    together = Worlds(6, mode, system=environment, **settings)
+    assert together.metadata == alone.metadata and together.observation_space == alone.observation_space
+    together.action_space.seed(0)
+    same(together.reset(seed=3), alone.reset(seed=3))
+    ends = 0
+    for _ in range(12):
+        actions = together.action_space.sample()
+        one, other = (many.step(actions) for many in (together, alone))
+        for each, its in zip(one, other, strict=True):
+            same(each, its)
+        over = one[2] | one[3]
+        ends += over.sum()
+        if mode.name == "DISABLED" and over.any():
+            same(*(many.reset(seed=7, options={"reset_mask": over.copy()}) for many in (together, alone)))
+    assert ends >= 6
+
+
+@pytest.mark.parametrize("backend", ["solver", "surrogate", "hybrid"])
+def test_worlds_that_move_together_ask_once(backend):
+    """One question per step about all of them, and none about those that begin anew."""
+    many, asked = Worlds(4, system=Free(), backend=backend, model=model_of(CART), horizon=2, steps=2), []
+    move, horizon = many._together
+    many._together = lambda states, *rest: (asked.append(len(states)), move(states, *rest))[1], horizon
+    many.reset(seed=0)
+    actions = np.zeros((4, 1), np.float32)
+    many.step(actions)
+    many.reset(seed=0, options={"reset_mask": np.array([True, False, False, False])})
+    for _ in range(3):
+        many.step(actions)
+    assert asked == [4, 4, 1, 3]
+
+
+def test_worlds_share_their_model():
+    many = gymnasium.make_vec("hybridworld/Tabletop-v0", num_envs=3, backend="surrogate", model=model_of(Tabletop()))
+    assert isinstance(many, Worlds) and len({id(model) for model in many.get_attr("model")}) == 1
+
+
+@pytest.mark.parametrize("backend", ["solver", "hybrid"])
+def test_what_the_solver_takes_for_many_is_shared_among_them(backend):
+    model = model_of(CART, -1.0)  # everything is deferred
+    many, seconds = Worlds(4, system=CART, backend=backend, model=model, horizon=2), []
+    move, horizon = many._together
+    many._together = lambda *asked: (seconds.append(found := move(*asked)), found)[1], horizon
+    many.reset(seed=0)
+    info = many.step(np.zeros((4, 1), np.float32))[4]
+    assert info["used_solver"].all() and info["solver_seconds"].sum() == pytest.approx(seconds[0].seconds["solver"])
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: Worlds(0, system=CART), "number of worlds"),
+        (lambda: Worlds(2, system="ball3d"), "no parameter with the role `action`"),
+        (lambda: Worlds(2, system=CART).step(np.zeros((3, 1))), r"shape \(3, 1\), not \(2, 1\)"),
+    ],
+)  # fmt: skip
+def test_worlds_that_cannot_be_are_one_sentence(make, words):
+    with pytest.raises(hw.InvalidInput, match=words):
+        make()
+
+
 def test_what_a_slow_surrogate_costs_is_told():
     world = World(CART, "surrogate", model_of(CART), horizon=2)  # the solver of a cart is one product
     world.reset(seed=0)
@@ -217,18 +306,49 @@ def test_an_episode_ends_after_its_steps():
     assert [world.step(np.zeros(1, np.float32))[3] for _ in range(3)] == [False, False, True]
 
 
-def test_gymnasium_finds_our_environments_by_itself():
-    """With no import of ours: the name tells the module."""
+@pytest.mark.parametrize(
+    "imports, name",
+    [
+        ("gymnasium", "hybridworld:hybridworld/Tabletop-v0"),
+        ("gymnasium", "hybridworld.deploy.gym:hybridworld/Tabletop-v0"),
+        ("gymnasium, hybridworld", "hybridworld/Tabletop-v0"),
+        ("hybridworld, gymnasium", "hybridworld/Tabletop-v0"),
+        ("hybridworld, gymnasium", "hybridworld:hybridworld/Tabletop-v0"),
+    ],
+)  # fmt: skip
+def test_gymnasium_knows_our_environments_by_name(imports, name):
+    """In a fresh process, with no import of ours where the name tells the module, and with the two imports in either order."""
     code = (
-        "import gymnasium\n"
-        "name = 'hybridworld.deploy.gym:hybridworld/Tabletop-v0'\n"
-        "gymnasium.make(name, horizon=1).reset(seed=0)\n"
-        "many = gymnasium.make_vec(name, num_envs=2, horizon=1)\n"
+        f"import {imports}\n"
+        "import sys\n"
+        f"gymnasium.make({name!r}, horizon=1).reset(seed=0)\n"
+        f"many = gymnasium.make_vec({name!r}, num_envs=2, horizon=1)\n"
         "many.reset(seed=0)\n"
-        "print(many.step(many.action_space.sample())[0]['state'].shape)\n"
+        "print(type(many).__name__, many.step(many.action_space.sample())[0]['state'].shape)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
-    assert done.stdout.strip() == "(2, 20, 7)", done.stderr
+    assert done.stdout.strip() == "Worlds (2, 20, 7)", done.stderr
+
+
+def test_whoever_does_without_gymnasium_does_not_wait_for_it():
+    """Nor for anything else: names are registered without the code behind them, which imports torch and MuJoCo."""
+    code = (
+        "import sys\n"
+        "import hybridworld\n"
+        "print([name for name in ('numpy', 'gymnasium') if name in sys.modules])\n"
+        "import gymnasium\n"
+        "print('hybridworld/Tabletop-v0' in gymnasium.registry)\n"
+        "print([name for name in ('torch', 'mujoco', 'numba') if name in sys.modules])\n"
+        "print(gymnasium.envs.__spec__.loader.get_source('gymnasium.envs') is not None)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert done.stdout.split("\n")[:4] == ["[]", "True", "[]", "True"], done.stderr
+
+
+def test_whoever_has_no_gymnasium_is_not_bothered():
+    code = "import sys\nsys.modules['gymnasium'] = None\nimport hybridworld\nprint(hybridworld.__version__)\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert done.stdout.strip() == hw.__version__, done.stderr
 
 
 def test_only_sets_of_objects_have_another_size():

@@ -18,7 +18,7 @@ from hybridworld.surrogate.guide import Guide
 from hybridworld.surrogate.objective import Objective
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import Task, train
-from hybridworld.surrogate.variables import gas_state, gas_variables, signed_log
+from hybridworld.surrogate.variables import decades, from_decades, gas_state, gas_variables, signed_log
 from tests.surrogate.flows import RING, Drift, ones, table
 
 EULER = hw.system("euler2d").resized((16, 16))
@@ -195,7 +195,8 @@ def test_any_finite_answer_is_a_gas_that_can_exist(scale, seed, spread):
 def test_the_signed_logarithm_is_odd_rises_and_keeps_what_is_small(z):
     values = torch.tensor([z, -z, z + abs(z) / 8 + 1e-3, z / max(abs(z), 1) / 1e3])
     one, negative, above, small = signed_log(values)
-    assert one == -negative and above > one and abs(small - values[3]) <= 1e-3 * abs(values[3])
+    tiny = torch.finfo(values.dtype).tiny
+    assert one == -negative and above > one and abs(small - values[3]) <= 1e-3 * abs(values[3]) + tiny
 
 
 def test_a_network_that_sees_signed_logarithms_answers_in_channels():
@@ -218,6 +219,28 @@ def test_a_guided_network_does_not_see_signed_logarithms():
 def test_the_variables_of_a_gas_are_invertible(seed):
     z = random(2, 4, 8, 8, seed=seed) * torch.tensor([2.0, 1, 1, 0.5]).reshape(4, 1, 1)
     torch.testing.assert_close(gas_variables(gas_state(z, 1.4), 1.4), z, rtol=1e-2, atol=1e-2)
+
+
+@given(exponent=st.floats(-29, 0.3), error=st.floats(-0.1, 0.1))
+def test_the_logarithm_of_a_quantity_that_spans_decades_is_invertible(exponent, error):
+    """To a small part of the value; an error in it is one in proportion, and nothing, or less, comes back as nothing."""
+    value, small = torch.tensor([10**exponent, -(10**exponent), 0.0]), torch.tensor(0.002)
+    there = decades(value, small)
+    back, negative, none = from_decades(there, small)
+    assert abs(back - value[0]) <= 1e-4 * value[0]
+    assert negative == none == 0
+    assert from_decades(there + error, small)[0] <= 10 * value[0] and from_decades(there + error, small)[2] <= 1e-28
+
+
+def test_errors_far_below_the_usual_count_where_a_quantity_spans_decades():
+    """A resting medium that is about to ignite: a hundredth of a deviation in u, but several times its value at rest."""
+    net = guided(OREGONATOR, attach=False)
+    rest = torch.full((1, *OREGONATOR.spec.shape), 0.002)
+    kindled = rest + torch.tensor([0.01, 0.0]).reshape(1, 2, 1, 1)
+    difference = (net.compared(net.normalise(kindled)) - net.compared(net.normalise(rest))).square().mean(dim=(0, 2, 3)).sqrt()
+    assert difference[0] < 0.02  # in deviations, which are 1 here
+    assert difference[2] > 0.3  # in logarithms
+    assert difference[1] == difference[3] == 0  # v is as it was
 
 
 @torch.no_grad()

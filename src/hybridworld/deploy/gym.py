@@ -1,16 +1,15 @@
-"""Gymnasium environments: `gymnasium.make("hybridworld.deploy.gym:hybridworld/Tabletop-v0", backend="hybrid")`.
+"""Gymnasium environments: `gymnasium.make("hybridworld:hybridworld/Tabletop-v0", backend="hybrid")`.
 
-The part before the colon is this module: Gymnasium imports it, and it registers. (Up to 0.29 Gymnasium looked for entry points
-of installed packages, and finds this one; 1.0 has dropped them.)
-
-Every registered system with an action parameter is there, under its name. An action is held over `horizon` frames. What moves
-the state is the backend: the solver, the surrogate, or both. `info` of a step has the same keys for all of them:
+Every registered system with an action parameter is there, under its name (`deploy.registration`). An action is held over
+`horizon` frames. The solver, the surrogate, or both move the state, as `backend` says. `info` of a step always has these keys:
 
     missed              how far the goal is
     used_solver         did the solver answer?
     score, error_map    as the trust signal has them, per object or cell; zero for the backend `solver`, which is the truth
     solver_seconds      what the solver took
     saved_seconds       what it takes, less what the step took; below 0 where the step took longer
+
+`gymnasium.make_vec` makes worlds that move together (`Worlds`).
 """
 
 from typing import Any
@@ -20,28 +19,18 @@ import numpy as np
 
 from hybridworld.deploy.backends import action_limits, mover, solved
 from hybridworld.deploy.deferral import KEEP
+from hybridworld.deploy.forecast import Forecast
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import load
-from hybridworld.errors import HybridWorldError
+from hybridworld.deploy.registration import register
+from hybridworld.errors import InvalidInput
 from hybridworld.physics.arguments import whole
 from hybridworld.physics.environment import Environment
-from hybridworld.physics.registry import find_system, known_systems
+from hybridworld.physics.registry import find_system
 from hybridworld.physics.task import Task
 
 PIXELS = (480, 640)
 FPS = 10
-
-
-def register() -> None:
-    """One environment for each system that can be acted on, by name."""
-    for name in known_systems():
-        try:
-            acts = bool(find_system(name).spec.actions)
-        except HybridWorldError:  # a plug-in that does not load must not break Gymnasium
-            continue
-        title = f"hybridworld/{''.join(part.capitalize() for part in name.split('_'))}-v0"
-        if acts and title not in gymnasium.registry:
-            gymnasium.register(title, entry_point="hybridworld.deploy.gym:World", kwargs={"system": name})
 
 
 class Seconds(np.float64):
@@ -67,6 +56,8 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": FPS}  # noqa: RUF012
+    over = False
+    """Has the episode ended?"""
 
     def __init__(
         self,
@@ -86,8 +77,9 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
         spec.regime(split)
         if backend != "solver" and not isinstance(model, HybridModel):
             model = load(model or spec.name, self.environment)
+        self.model = model if isinstance(model, HybridModel) else None
         wishes: dict[str, Any] = {"q": q} if backend == "hybrid" else {}
-        self._move = mover(backend, self.environment, model if isinstance(model, HybridModel) else None, **wishes)
+        self._move = mover(backend, self.environment, self.model, **wishes)
         self._columns, low, high = action_limits(self.environment)
         self.action_space = gymnasium.spaces.Box(low.astype(np.float32), high.astype(np.float32))
         self._state, self._params, self._task = self._fresh(np.random.default_rng(0))
@@ -98,6 +90,7 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
             }
         )
         self._taken, self._solver_seconds = 0, 0.0
+        self._expected: tuple[Forecast, int] | None = None
         if backend != "solver":  # what is saved where it is not asked
             once = solved(self.environment, self._state[None], self._horizon, self._params[None])
             self._solver_seconds = once.seconds["solver"]
@@ -112,31 +105,45 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
         """A fresh scene with a task; `seed` decides about both."""
         super().reset(seed=seed)
         self._state, self._params, self._task = self._fresh(self.np_random)
-        self._taken = 0
+        self._taken, self._expected, self.over = 0, None, False
         return self._observed(), {"missed": self._missed(), "task": self._task.text}
+
+    def hold(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The state (channels, *grid) and the parameters under that action: what the backend is asked about."""
+        self._params[self._columns] = np.clip(action, self.action_space.low, self.action_space.high)  # type: ignore[attr-defined]
+        return self._state, self._params
+
+    def expect(self, found: Forecast, row: int) -> None:
+        """The next step takes that row of a forecast for what it has just asked, and asks nobody."""
+        self._expected = found, row
 
     def step(self, action: np.ndarray) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         """Hold the action over `horizon` frames."""
         before = self._missed()
-        self._params[self._columns] = np.clip(action, self.action_space.low, self.action_space.high)  # type: ignore[attr-defined]
-        found = self._move(self._state[None], self._horizon, self._params[None])
-        self._state, self._taken = np.asarray(found.state[0], np.float64), self._taken + 1
-        spent, used = found.seconds.get("solver", 0.0), bool(found.used_solver[0])
+        if self._expected is None:
+            state, params = self.hold(action)
+            self._expected = self._move(state[None], self._horizon, params[None]), 0
+        (found, row), self._expected = self._expected, None
+        self._state, self._taken = np.array(found.state[row], np.float64), self._taken + 1
+        used, solves = bool(found.used_solver[row]), max(int(np.sum(found.used_solver)), 1)
+        spent = found.seconds.get("solver", 0.0) / solves if used else 0.0
         if used:
             self._solver_seconds = spent  # what a step of the solver takes here
         score, error_map = 0.0, np.zeros(self.environment.spec.grid)
         if found.score is not None and found.error_map is not None:
-            score, error_map = found.score[0], found.error_map[0]
+            score, error_map = found.score[row], found.error_map[row]
         info: dict[str, Any] = {
             "missed": self._missed(),
             "used_solver": used,
             "score": float(score),
             "error_map": np.array(error_map, np.float32),
-            "solver_seconds": Seconds(spent if used else 0.0),
-            "saved_seconds": Seconds(self._solver_seconds - sum(found.seconds.values())),
+            "solver_seconds": Seconds(spent),
+            "saved_seconds": Seconds(self._solver_seconds - sum(found.seconds.values()) / len(found.state)),
         }
-        done = info["missed"] <= self._task.near
-        return self._observed(), before - info["missed"], bool(done), self._taken >= self._steps and not done, info
+        done = bool(info["missed"] <= self._task.near)
+        late = self._taken >= self._steps and not done
+        self.over = done or late
+        return self._observed(), before - info["missed"], done, late, info
 
     def render(self) -> np.ndarray | None:
         """The state as it is, (height, width, 3): by the system's own renderer where it has one, else by our figures."""
@@ -154,6 +161,42 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
 
     def _observed(self) -> dict[str, np.ndarray]:
         return {"state": self._state.astype(np.float32), "goal": self._task.goal.astype(np.float32)}
+
+
+class Worlds(gymnasium.vector.SyncVectorEnv):
+    """Many worlds that move together: per step one question to the backend about all of them.
+
+    So there is one batched forward pass, and one call of the solver for what is deferred. All else is Gymnasium's
+    SyncVectorEnv of the single worlds, with its observations, rewards, infos and resets, up to the rounding of a batch; the
+    seconds in `info` are shares of those of the batch. `autoreset_mode` is Gymnasium's (from 1.1 on), by default `NextStep`;
+    everything else is as for a `World`.
+    """
+
+    def __init__(self, num_envs: int = 1, autoreset_mode: Any = None, **settings: Any) -> None:
+        count = whole("The number of worlds", num_envs, 1)
+        first = World(**settings)
+        if first.model is not None:
+            settings["model"] = first.model  # one for all
+        settings["system"] = first.environment
+        modes = {} if autoreset_mode is None else {"autoreset_mode": autoreset_mode}
+        super().__init__([lambda: first, *[lambda: World(**settings)] * (count - 1)], **modes)
+        self._together = first._move, first._horizon
+        self._waits = getattr(getattr(self, "autoreset_mode", None), "value", "NextStep") == "NextStep"
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Hold an action (a row) in each world; one whose episode has ended begins anew instead (`NextStep`)."""
+        if np.shape(actions) != self.action_space.shape:
+            raise InvalidInput(f"The actions have the shape {np.shape(actions)}, not {self.action_space.shape}.")
+        worlds: list[tuple[World, np.ndarray]] = list(zip(self.envs, np.asarray(actions), strict=True))  # type: ignore[arg-type]
+        moving = [(world, action) for world, action in worlds if not (self._waits and world.over)]
+        if moving:
+            asked = [world.hold(action) for world, action in moving]
+            states, rows = (np.stack(each) for each in zip(*asked, strict=True))
+            move, horizon = self._together
+            found = move(states, horizon, rows)
+            for row, (world, _) in enumerate(moving):
+                world.expect(found, row)
+        return super().step(actions)
 
 
 register()

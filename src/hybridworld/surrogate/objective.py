@@ -79,7 +79,8 @@ class Objective(nn.Module):
 
     def _lost(self, answers: Tensor, target: Tensor, z: Tensor, horizons: Tensor) -> Tensor:
         """What these answers about z cost, one number per sample; see `training.weighting`."""
-        weighting, errors = self.training_config.weighting, answers - target
+        weighting, compared = self.training_config.weighting, self.surrogate.compared
+        errors = compared(answers) - compared(target)
         if weighting == "none":
             return squared(errors)
         unit = self.surrogate.unit_of_change(horizons)  # (batch, channels)
@@ -89,7 +90,7 @@ class Objective(nn.Module):
             )
             return ((weights * errors).square().mean(dim=1, keepdim=True) + SLIGHT**2).sqrt().flatten(1).mean(dim=1)
         usual = unit.square().mean(dim=1).clamp(min=SMALLEST)
-        return squared(errors) / (usual if weighting == "horizon" else squared(target - z) + STILL * usual)
+        return squared(errors) / (usual if weighting == "horizon" else squared(compared(target) - compared(z)) + STILL * usual)
 
     def _chain(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, horizons: Tensor) -> Tensor:
         """The second half, `rest` frames, compared with the trajectory's future."""
@@ -131,8 +132,8 @@ def relative_to_guide(
     """The square error of each sample over that of the guide, whose answers are `guide` if they are known already."""
     guide = net.ask_guide(states, horizons, params) if guide is None else guide
     answers = net.correct(net.normalise(states), states, guide, horizons, params)
-    coarse, target = net.backbone.base(net.normalise(guide)), net.standardise(futures)
-    own, found = (squared(net.in_deviations(each) - target) for each in (coarse, answers))
+    coarse, target = net.backbone.base(net.normalise(guide)), net.compared(net.normalise(futures))
+    own, found = (squared(net.compared(each) - target) for each in (coarse, answers))
     return found / (own + GUIDE_FLOOR)
 
 
