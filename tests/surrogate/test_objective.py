@@ -31,9 +31,6 @@ class Known(nn.Module):
     def denormalise(self, z):
         return z * STD + MEAN
 
-    def compared(self, z):
-        return z
-
     def advance(self, z, horizons, params=None):
         self.asked.append(horizons)
         return self.weight * z * self.factor(horizons).reshape(-1, *[1] * (z.dim() - 1))

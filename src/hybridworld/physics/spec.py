@@ -37,9 +37,6 @@ class Field:
     kind: Kind = "scalar"
     allowed: Interval = (-inf, inf)
     """The values that physics permits, both ends included: answers of a network can be kept inside."""
-    small: float = 0.0
-    """A value that counts as small where the quantity spans decades and is never negative (0: it does not): networks with
-    physical variables work in its logarithm, flatter below that value, so that they resolve traces as well."""
     rate_of: str = ""
     """The field whose rate of change this one is: a network then corrects free motion instead of learning it."""
 
@@ -47,10 +44,6 @@ class Field:
         _check_name("A field", self.name)
         _check_choice(f"Field '{self.name}' has the kind", self.kind, get_args(Kind))
         _check_interval(f"Field '{self.name}': the allowed interval", self.allowed)
-        if not 0 <= self.small < inf:
-            raise InvalidInput(f"Field '{self.name}' has the small value {self.small}: it must be finite and not negative.")
-        if self.small and self.allowed[0] < 0:
-            raise InvalidInput(f"Field '{self.name}' has a small value, so its allowed interval must begin at 0 or above.")
 
 
 @dataclass(frozen=True)
@@ -172,11 +165,6 @@ class StateSpec:
     def allowed(self) -> tuple[Interval, ...]:
         """The values that physics permits, for each channel."""
         return tuple(each.allowed for each in self.fields for _ in self.components(each))
-
-    @property
-    def small(self) -> tuple[float, ...]:
-        """What counts as small in each channel: 0 for those that do not span decades."""
-        return tuple(each.small for each in self.fields for _ in self.components(each))
 
     def components(self, each: Field) -> tuple[str, ...]:
         """The channel names of one field."""

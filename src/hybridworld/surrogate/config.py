@@ -152,8 +152,10 @@ class Config(Section):
                 raise ValueError("surrogate.variables=signed log is for networks without a guide")
         if training.weighting == "guide" and not self.surrogate.guide:
             raise ValueError("training.weighting=guide needs surrogate.guide=true")
-        if training.weighting == "guide" and (training.dagger or training.objective != "supervised"):
-            raise ValueError("training.weighting=guide needs training.dagger=0 and training.objective=supervised")
+        if training.weighting == "guide" and training.objective != "supervised":
+            raise ValueError("training.weighting=guide needs training.objective=supervised")
+        if training.weighting == "guide" and training.dagger and training.dagger_kind != "chain":
+            raise ValueError("training.weighting=guide needs training.dagger_kind=chain, or training.dagger=0")
         return self
 
 

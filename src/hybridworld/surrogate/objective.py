@@ -52,8 +52,7 @@ class Objective(nn.Module):
         if self.training_config.objective == "self-consistency":
             return squared(f(z, horizons, params) - f(f(z, first_half, params), second_half, params)).mean()
         target = self.surrogate.normalise(futures)
-        of_all = ceil(share * (len(z) * self._world))  # rounded alike for any number of processes
-        mine = slice(len(range(self._rank, of_all, self._world)))
+        mine, of_all = self._shared(share, len(z))
         # One pass for the answers and for the mid states: a small network costs as much per call as per sample.
         direct = z if share < 1 else z[:0]
         first = f(
@@ -75,12 +74,25 @@ class Objective(nn.Module):
         self, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None
     ) -> Tensor:
         """Mean over the batch of the errors relative to the guide's, so that no kind of state outweighs the others."""
-        return relative_to_guide(self.surrogate, states, horizons, params, futures, guide).mean()
+        net, share = self.surrogate, self.training_config.dagger
+        errors, usual = errors_beside_guide(net, states, horizons, params, futures, guide)
+        loss = (1 - share) * (errors / usual).mean()
+        if share:
+            mine, of_all = self._shared(share, len(states))
+            first, rest = halves(horizons[mine])
+            mid = net.advance(net.normalise(states[mine]), first, params[mine])
+            again = net.in_deviations(net.advance(mid, rest, params[mine])) - net.standardise(futures[mine])
+            loss = loss + share * self._world / of_all * (squared(again) / usual[mine]).sum()
+        return loss
+
+    def _shared(self, share: float, batch: int) -> tuple[slice, int]:
+        """The samples of this batch that are chained as well, and how many these are in the batches of all processes."""
+        of_all = ceil(share * (batch * self._world))  # rounded alike for any number of processes
+        return slice(len(range(self._rank, of_all, self._world))), of_all
 
     def _lost(self, answers: Tensor, target: Tensor, z: Tensor, horizons: Tensor) -> Tensor:
         """What these answers about z cost, one number per sample; see `training.weighting`."""
-        weighting, compared = self.training_config.weighting, self.surrogate.compared
-        errors = compared(answers) - compared(target)
+        weighting, errors = self.training_config.weighting, answers - target
         if weighting == "none":
             return squared(errors)
         unit = self.surrogate.unit_of_change(horizons)  # (batch, channels)
@@ -90,7 +102,7 @@ class Objective(nn.Module):
             )
             return ((weights * errors).square().mean(dim=1, keepdim=True) + SLIGHT**2).sqrt().flatten(1).mean(dim=1)
         usual = unit.square().mean(dim=1).clamp(min=SMALLEST)
-        return squared(errors) / (usual if weighting == "horizon" else squared(compared(target) - compared(z)) + STILL * usual)
+        return squared(errors) / (usual if weighting == "horizon" else squared(target - z) + STILL * usual)
 
     def _chain(self, mid: Tensor, z: Tensor, rest: Tensor, params: Tensor, target: Tensor, horizons: Tensor) -> Tensor:
         """The second half, `rest` frames, compared with the trajectory's future."""
@@ -130,11 +142,19 @@ def relative_to_guide(
     net: Surrogate, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None = None
 ) -> Tensor:
     """The square error of each sample over that of the guide, whose answers are `guide` if they are known already."""
+    errors, usual = errors_beside_guide(net, states, horizons, params, futures, guide)
+    return errors / usual
+
+
+def errors_beside_guide(
+    net: Surrogate, states: Tensor, horizons: Tensor, params: Tensor, futures: Tensor, guide: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The square error of each sample, and that of the guide, at least about `GUIDE_FLOOR`."""
     guide = net.ask_guide(states, horizons, params) if guide is None else guide
     answers = net.correct(net.normalise(states), states, guide, horizons, params)
-    coarse, target = net.backbone.base(net.normalise(guide)), net.compared(net.normalise(futures))
-    own, found = (squared(net.compared(each) - target) for each in (coarse, answers))
-    return found / (own + GUIDE_FLOOR)
+    coarse, target = net.backbone.base(net.normalise(guide)), net.standardise(futures)
+    own, found = (squared(net.in_deviations(each) - target) for each in (coarse, answers))
+    return found, own + GUIDE_FLOOR
 
 
 def squared(errors: Tensor) -> Tensor:

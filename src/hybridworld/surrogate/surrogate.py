@@ -35,10 +35,9 @@ from hybridworld.surrogate.engines.engine import Running
 from hybridworld.surrogate.guide import Guide
 from hybridworld.surrogate.leap import averaged
 from hybridworld.surrogate.normalisation import Normalisation, amplitude, driven, free_motion, free_paths
-from hybridworld.surrogate.variables import decades, from_decades, gas_state, gas_variables, signed_log
+from hybridworld.surrogate.variables import gas_state, gas_variables, signed_log
 
 CONDITION = 64
-TINY = 1e-12  # no channel has so small a `small`: it keeps a logarithm finite that nobody uses
 
 _watched: ContextVar[bool] = ContextVar("watched", default=False)  # see Surrogate.eager
 
@@ -55,7 +54,6 @@ class Surrogate(nn.Module):
     param_std: Tensor
     horizons: Tensor
     changes: Tensor
-    small: Tensor
     low: Tensor
     high: Tensor
     answered: tuple[int, ...] | None = None
@@ -85,11 +83,6 @@ class Surrogate(nn.Module):
             self.register_buffer(name, torch.tensor(np.asarray(values, np.float32)))  # not NumPy's memory: exports save it
         physical = config.variables == "physical"
         self.gamma = spec.gamma if physical else None
-        self.register_buffer("small", torch.tensor(spec.small if physical else [0.0] * len(spec.channels)), persistent=False)
-        self.in_decades = bool(self.small.any())
-        """Does it work in the logarithms of some channels?"""
-        self.in_channels = self.gamma is None and not self.in_decades
-        """Are its variables the channels themselves, in deviations?"""
         allowed = torch.tensor(spec.allowed if physical else [(-torch.inf, torch.inf)] * len(spec.channels))
         for name, values in zip(("low", "high"), allowed.unbind(1), strict=True):
             self.register_buffer(name, values.clone(), persistent=False)
@@ -179,39 +172,21 @@ class Surrogate(nn.Module):
 
     def normalise(self, states: Tensor) -> Tensor:
         """The normalised states z of states in physical units."""
-        if self.gamma is not None:
-            return gas_variables(states, self.gamma)
-        z = self.standardise(states)
-        if self.in_decades:
-            small = self._column(self.small)
-            z = torch.where(small > 0, decades(states, small.clamp(min=TINY)), z)
-        return z
+        return self.standardise(states) if self.gamma is None else gas_variables(states, self.gamma)
 
     def denormalise(self, z: Tensor) -> Tensor:
         """The states in physical units of normalised states z."""
         if self.gamma is not None:
             return gas_state(z, self.gamma)
-        states = z * self._column(self.std) + self._column(self.mean)
-        if self.in_decades:
-            small = self._column(self.small)
-            states = torch.where(small > 0, from_decades(z, small.clamp(min=TINY)), states)
-        return states.clamp(self._column(self.low), self._column(self.high))
+        return (z * self._column(self.std) + self._column(self.mean)).clamp(self._column(self.low), self._column(self.high))
 
     def standardise(self, states: Tensor) -> Tensor:
         """Physical units -> deviations of each channel from its mean."""
         return (states - self._column(self.mean)) / self._column(self.std)
 
     def in_deviations(self, z: Tensor) -> Tensor:
-        """z -> deviations of each channel from its mean, which is the same unless z has variables of its own."""
-        return z if self.in_channels else self.standardise(self.denormalise(z))
-
-    def compared(self, z: Tensor) -> Tensor:
-        """z -> what errors are counted in: deviations, and beside them the logarithms of channels that span decades.
-
-        In deviations nobody would see that a resting medium is about to ignite.
-        """
-        found = self.in_deviations(z)
-        return torch.cat([found, z[:, self.small > 0]], dim=1) if self.in_decades else found
+        """z -> deviations of each channel from its mean, which is the same unless z are the variables of a gas."""
+        return z if self.gamma is None else self.standardise(self.denormalise(z))
 
     def advance(self, z: Tensor, horizons: Tensor, params: Tensor | None = None, then: Tensor | None = None) -> Tensor:
         """Normalised states `horizons` frames later: z (batch, channels, *grid), horizons (batch,)."""
@@ -229,7 +204,7 @@ class Surrogate(nn.Module):
         if self.config.residual == "gated":
             gate, answer = answer.chunk(2, dim=1)
             z = torch.addcmul(z, self._beside(usual.clamp(max=1), z) * gate, z)
-        if self.spec.rates and self.in_channels:
+        if self.spec.rates and self.gamma is None:
             z = z + free_motion(self.spec, seen, horizons, self.mean, self.std) - seen
         return torch.addcmul(z, self._beside(unit, z), answer)
 

@@ -5,19 +5,11 @@ Those of an ideal gas: whatever finite numbers the network answers with, they ar
     (density, momentum, energy)  <->  (log density, velocity, 0.3 log pressure)
 
 The logarithms also tame the tail: the energy of a fresh blast is a thousand times the usual.
-
-Those of a quantity that spans decades (`Field.small`), where traces decide:
-
-    x  <->  0.5 log(x / small) where x is larger than small, a tenth of that logarithm where it is smaller
-
-A network errs by some part of its variables. In this one that is a part of the value, so a medium in which there is none of x
-stays at none, down to 1e-30, and the range of the variable remains one that a network can handle.
 """
 
-from math import exp, log
+from math import exp
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 LOG_LIMIT = 14.0
@@ -28,27 +20,6 @@ COLDEST = 4e-6
 """Internal over kinetic energy, at least: less than that is lost when their sum is rounded to float32."""
 OF_PRESSURE = 0.3
 """Brings the spread of log pressure near those of the others."""
-
-
-OF_DECADES = 0.5
-"""Brings the spread of such a logarithm near one."""
-BENT = 0.1
-"""The slope of the variable below `small`, over that above."""
-NONE = 1e-30
-"""What counts as nothing at all: its logarithm stands for that of zero."""
-LARGEST_LOG = 30.0
-"""What the logarithm of x over small is cut at: float32 can hold the exponential."""
-
-
-def decades(states: Tensor, small: Tensor) -> Tensor:
-    """The bent logarithm of channels that span decades; what is negative counts as zero."""
-    return OF_DECADES * F.leaky_relu((states.clamp(min=NONE) / small).log(), BENT)
-
-
-def from_decades(logs: Tensor, small: Tensor) -> Tensor:
-    """Inverse of `decades`, never negative; what is as small as `NONE` comes back as zero."""
-    found = F.leaky_relu(logs / OF_DECADES, 1 / BENT).clamp(max=LARGEST_LOG)
-    return torch.where(found > log(2 * NONE) - small.log(), small * found.exp(), 0.0)
 
 
 def signed_log(z: Tensor) -> Tensor:
