@@ -37,7 +37,7 @@ def any_machine(monkeypatch):
     """The same short training wherever it runs: the budget is not measured."""
     monkeypatch.setattr(schedule, "TIMED_SHARE", 0.0)
     monkeypatch.setattr(schedule, "divide", lambda *given: Division(32, 2, 4, 24, 0.2, 0.2))
-    monkeypatch.setattr(schedule, "samples_within", lambda *given: 64)
+    monkeypatch.setattr(schedule, "samples_within", lambda *given: 256)
 
 
 @pytest.mark.parametrize("own", OWN)
