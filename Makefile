@@ -34,7 +34,7 @@ demo: setup ## simulate the four systems and show them on one page
 	$(RUN)/hybridworld demo
 
 test: setup ## the tests: minutes on two cores
-	$(RUN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
+	$(RUN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.crosscheck $(WELL)/.ready ## the long checks, also against packages that nobody here wrote
 	HYBRIDWORLD_WELL_PYTHON=$(CURDIR)/$(WELL)/bin/python $(RUN)/python -m pytest -m slow

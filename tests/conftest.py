@@ -16,6 +16,13 @@ os.environ["HYBRIDWORLD_ENGINE"] = "eager"  # the same answers on every machine;
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and what they start, ignore Ctrl-C
 
+LONGEST = ("reproduce/test_reproduce.py", "docs/test_blocks.py", "reproduce/test_jury.py")
+
+
+def pytest_collection_modifyitems(items):
+    """The files that take longest begin first: `make test` gives whole files to cores, and would wait for one at the end."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
+
 
 @pytest.fixture(autouse=True)
 def the_same_weights_in_every_run():

@@ -1,23 +1,23 @@
-"""The command as a user runs it: in a process of its own, or in this one."""
+"""The command as a user runs it, in this process."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 
 from typer.testing import CliRunner
 
 from hybridworld.app.cli import app, main
 
 
-def run(*arguments, cwd=None):
-    """Exit code, stdout, stderr of `hybridworld ...`."""
-    code = "from hybridworld.app.cli import main; main()"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))}
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
-    return result.returncode, result.stdout, result.stderr
+def run(*arguments, cwd="."):
+    """Exit code, stdout and stderr of `hybridworld ...`, in this process, with the sentences that a user sees."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err, chdir(cwd):
+        try:
+            main(list(map(str, arguments)))
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+    return code, out.getvalue(), err.getvalue()
 
 
 def command(*arguments):
@@ -30,18 +30,6 @@ def command(*arguments):
 def predict(*arguments):
     """The JSON object that `hybridworld predict` prints."""
     return json.loads(command("predict", *arguments, "--json"))
-
-
-def ended(capsys, *arguments):
-    """Exit code, stdout and stderr of `hybridworld ...`, in this process, with the sentences that a user sees."""
-    capsys.readouterr()
-    try:
-        main(list(map(str, arguments)))
-        code = 0
-    except SystemExit as end:
-        code = end.code or 0
-    said = capsys.readouterr()
-    return code, said.out, said.err
 
 
 def train(*arguments, wishes=()):

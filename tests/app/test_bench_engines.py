@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from hybridworld.app import bench_engines
+from hybridworld.deploy import engines
 from hybridworld.errors import InvalidInput
 from tests.app.commands import command, predict
-from tests.deploy.fakes import saved
+from tests.deploy.fakes import saved, tried_here
 from tests.surrogate.flows import Oscillator
 
 SYSTEM = f"{Path(__file__).parents[1] / 'surrogate' / 'flows.py'}:Oscillator"
@@ -23,6 +24,7 @@ def file(tmp_path, monkeypatch):
 
 def test_every_engine_has_a_row_and_the_choice_is_remembered(file, monkeypatch, tmp_path):
     monkeypatch.setattr(bench_engines, "installed", lambda quick: ["eager-bf16"])
+    monkeypatch.setattr(engines, "try_engines", tried_here)
     told = json.loads(
         command("bench", "engines", file, "--system", SYSTEM, "--rounds", 3, "--out", tmp_path / "page.md", "--json")
     )

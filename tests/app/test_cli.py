@@ -114,6 +114,13 @@ def test_bad_input_ends_with_one_sentence(arguments, words, tmp_path):
     assert code == 1 and words in err and len(err.strip().splitlines()) == 1
 
 
+def test_a_process_ends_with_that_sentence_and_its_code():
+    command = [sys.executable, "-m", "hybridworld", "simulate", "euler"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (1, "") and found.stderr.startswith("Error: Unknown system 'euler'")
+    assert len(found.stderr.splitlines()) == 1
+
+
 def test_bench_solvers_as_json():
     code, out, err = run("bench", "solvers", "--system", "ball3d", "--frames", 2, "--repeats", 1, "--json")
     assert code == 0, err

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import hybridworld as hw
-from tests.app.commands import ended
+from tests.app.commands import run
 from tests.app.hostile import build
 
 COMMANDS = {
@@ -455,9 +455,9 @@ def test_there_are_at_least_150_hostile_inputs():
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)
-def test_a_command_ends_with_a_sentence(arguments, place, monkeypatch, capsys):
+def test_a_command_ends_with_a_sentence(arguments, place, monkeypatch):
     monkeypatch.chdir(place)
-    code, out, err = ended(capsys, *shlex.split(arguments))
+    code, out, err = run(*shlex.split(arguments))
     said = re.sub(r"[\s│╭╮╰╯─]+", " ", f"{out} {err}")  # typer puts its own sentences into a box
     assert code in (1, 2), said
     assert COMMANDS[arguments] in said and "Traceback" not in said
@@ -474,24 +474,24 @@ def test_a_call_ends_with_a_sentence(name, place, model, monkeypatch):
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_what_a_users_solver_raises_shows_the_users_line_alone(place, monkeypatch, capsys):
+def test_what_a_users_solver_raises_shows_the_users_line_alone(place, monkeypatch):
     monkeypatch.chdir(place)
-    _, _, err = ended(capsys, "simulate", "advance.py:Mine")
+    _, _, err = run("simulate", "advance.py:Mine")
     assert re.search(r"\(.*advance\.py, line \d+: return states / missing\)\.\n$", err) and len(err.splitlines()) == 1
     assert "site-packages" not in err and "environment.py" not in err
 
 
-def test_check_says_once_what_fails_everywhere(place, monkeypatch, capsys):
+def test_check_says_once_what_fails_everywhere(place, monkeypatch):
     monkeypatch.chdir(place)
-    code, out, _ = ended(capsys, "check", "advance.py:Mine")
+    code, out, _ = run("check", "advance.py:Mine")
     assert code == 1 and len(out.splitlines()) == 1
 
 
-def test_what_ships_is_never_written_to(capsys):
+def test_what_ships_is_never_written_to():
     shipped = Path(hw.__file__).parent / "deploy/models/ball3d.safetensors"
     before = shipped.read_bytes()
     for model in ("ball3d", shipped):
-        code, _, err = ended(capsys, "calibrate", model, "--count", 2)
+        code, _, err = run("calibrate", model, "--count", 2)
         assert code == 1 and "is not overwritten" in err
     assert shipped.read_bytes() == before
 

@@ -1,6 +1,7 @@
 """Datasets: the same bytes whatever happens on the way, and any damage found by name."""
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -28,7 +29,7 @@ from hybridworld.physics.euler2d import Euler2D
 from hybridworld.physics.registry import BUILT_IN, find_system
 from hybridworld.physics.spec import SPLITS
 from tests.data.decay import Decay
-from tests.data.generating import COUNTS, SHARD_BYTES
+from tests.data.generating import COUNTS, SHARD_BYTES, generate_and_die
 
 
 @pytest.fixture(autouse=True)
@@ -80,49 +81,25 @@ def test_a_larger_count_goes_on_from_a_smaller_one(whole, tmp_path):
     assert contents(tmp_path / "grown") == contents(whole)
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from hybridworld.data import generate as generation, manifest, plan as planning
-from tests.data.decay import Decay
-from tests.data.generating import COUNTS, SHARD_BYTES
-
-root, moment = Path(sys.argv[1]), int(sys.argv[2])
-counts = {"train": 13, "val": 4, "test": 3, "ood-near": 2, "ood-far": 5}
-planning.SHARD_BYTES = 3 * planning.Plan(Decay(), counts).trajectory_bytes
-calls = 0
-
-def deadly(function):
-    def call(*arguments, **options):
-        global calls
-        calls += 1
-        if calls == moment:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = function(*arguments, **options)
-        calls += 1
-        if calls == moment:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-    return call
-
-for module, name in ((Path, "replace"), (os, "fsync"), (generation, "file_image"), (generation, "_write"),
-                     (manifest, "write_atomically"), (generation, "write_atomically")):
-    setattr(module, name, deadly(getattr(module, name)))
-generation.generate(planning.Plan(Decay(), counts), root, workers=2)
-"""
+@pytest.fixture(scope="module")
+def processes():
+    """New processes in which everything is imported already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.data.generating"])
+    return context
 
 
-def test_sigkill_at_any_step_costs_nothing(whole, tmp_path):
+def test_sigkill_at_any_step_costs_nothing(whole, processes, tmp_path):
     """A run is killed before and after random writes, syncs and renames, again and again, until one is through."""
-    root, chance = tmp_path / "killed", random.Random(7)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
-    kills = 0
+    root, chance, kills = tmp_path / "killed", random.Random(7), 0
     while True:
         moment = chance.randrange(1, 40) if kills < 14 else 10**9
-        done = subprocess.run([sys.executable, "-c", KILLED, root, str(moment)], env=environment, check=False)
-        if done.returncode == 0:
+        run = processes.Process(target=generate_and_die, args=(root, moment))
+        run.start()
+        run.join()
+        if run.exitcode == 0:
             break
-        assert done.returncode == -signal.SIGKILL
+        assert run.exitcode == -signal.SIGKILL
         kills += 1
     assert kills >= 8
     assert contents(root) == contents(whole)
@@ -170,18 +147,23 @@ def test_ctrl_c_ends_with_a_sentence_and_can_go_on(tmp_path):
     assert not list(tmp_path.rglob("*.hdf5.part"))
 
 
-@pytest.mark.parametrize("victim", [False, True])
-def test_dask_makes_the_same_bytes_even_if_a_worker_dies(victim, whole, tmp_path):
+@pytest.fixture(scope="module")
+def cluster():
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        killed = []
+        yield cluster
 
-        def kill_one(shard):
-            if victim and not killed:
-                killed.append(next(iter(cluster.workers.values())).pid)
-                os.kill(killed[0], signal.SIGKILL)
 
-        generate(Plan(Decay(), COUNTS), tmp_path / "dask", 2, dask=cluster.scheduler_address, report=kill_one)
+@pytest.mark.parametrize("victim", [False, True])
+def test_dask_makes_the_same_bytes_even_if_a_worker_dies(victim, whole, cluster, tmp_path):
+    killed = []
+
+    def kill_one(shard):
+        if victim and not killed:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    generate(Plan(Decay(), COUNTS), tmp_path / "dask", 2, dask=cluster.scheduler_address, report=kill_one)
     assert contents(tmp_path / "dask") == contents(whole) and bool(killed) == victim
 
 

@@ -1,4 +1,6 @@
-"""A model whose scores and errors are told by its states, and a solver that counts what it is asked."""
+"""A model whose scores and errors are told by its states, a solver that counts what it is asked, trials in this process."""
+
+import json
 
 import numpy as np
 import torch
@@ -6,6 +8,7 @@ import torch
 from hybridworld.data.evidence import Recorded
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.surrogate.bundle import Bundle, save_bundle
+from hybridworld.surrogate.engines import trial
 from hybridworld.trust.calibrate import calibrate
 from hybridworld.trust.calibration import Calibration
 from hybridworld.trust.signal import Cost, Estimate
@@ -63,3 +66,9 @@ def saved(path, environment, count=24):
         arrays = calibrate(net, StepDoubling(net, net.std), Recorded(table(environment, "val", count)), (1, 4), count)
     save_bundle(path, Bundle(net, tiny(environment.spec), arrays=arrays))
     return arrays
+
+
+def tried_here(names, folder, threads):
+    """What `try_engines` tells, of engines that end no process."""
+    trial.main(folder, threads, names)
+    return [trial.Trial(**json.loads((folder / trial.result(number)).read_text())) for number in range(len(names))]

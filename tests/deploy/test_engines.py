@@ -18,7 +18,7 @@ from hybridworld.deploy.engines import Memory, Verdict, compare_engines, key_of,
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.engines.registry import ENGINES
-from tests.deploy.fakes import seeded
+from tests.deploy.fakes import seeded, tried_here
 from tests.surrogate.flows import Oscillator, tiny
 
 OWN = Path(__file__).parent / "own_engines.py"
@@ -74,7 +74,8 @@ def test_an_engine_that_dies_takes_nobody_with_it_and_the_others_are_judged(file
     )
 
 
-def test_a_model_whose_error_is_not_known_gets_no_bfloat16(tmp_path):
+def test_a_model_whose_error_is_not_known_gets_no_bfloat16(tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "try_engines", tried_here)
     save_bundle(tmp_path / "model.safetensors", Bundle(seeded(ENV.spec), tiny(ENV.spec)))
     model = load(tmp_path / "model.safetensors")
     assert "allowed is 0" in compare_engines(model, [own("COARSE")]).verdicts[own("COARSE")].failure
@@ -165,6 +166,7 @@ def test_nothing_is_tried_when_a_model_is_loaded(file, monkeypatch):
 
 def test_a_choice_is_used_again_until_the_model_changes(file, monkeypatch):
     monkeypatch.setattr(engines, "installed", lambda quick=False: ["eager-bf16"])
+    monkeypatch.setattr(engines, "try_engines", tried_here)
     said = []
     model = load(file)
     set_engine(model, "auto", said.append)

@@ -20,7 +20,7 @@ from hybridworld.surrogate.engines.in_onnxruntime import ONNXRUNTIME
 from hybridworld.surrogate.wrapped import Wrapped
 from hybridworld.trust.calibrate import calibrate
 from hybridworld.trust.step_doubling import StepDoubling
-from tests.app.commands import ended
+from tests.app.commands import run
 from tests.surrogate.flows import surrogate, table, tiny
 
 pytestmark = pytest.mark.skipif(bool(ONNXRUNTIME.missing), reason="the extra `engines` is not installed")
@@ -101,8 +101,8 @@ def test_a_file_that_answers_otherwise_is_not_written(guided, tmp_path, monkeypa
     assert not (tmp_path / "wrong.onnx").exists()
 
 
-def test_what_cannot_be_exported_is_told(capsys, tmp_path):
-    code, _, said = ended(capsys, "export", "ball3d")
+def test_what_cannot_be_exported_is_told(tmp_path):
+    code, _, said = run("export", "ball3d")
     assert code == 1 and "--onnx FILE.onnx" in said
     with pytest.raises(InvalidInput, match="wrapped model"):
         export_onnx(Bundle(object.__new__(Wrapped), tiny(SYSTEM.spec)), tmp_path / "x.onnx")
@@ -110,9 +110,9 @@ def test_what_cannot_be_exported_is_told(capsys, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["ball3d", "euler2d"])
-def test_what_ships_can_be_exported_by_command(model, tmp_path, capsys):
+def test_what_ships_can_be_exported_by_command(model, tmp_path):
     path = tmp_path / f"{model}.onnx"
-    code, out, said = ended(capsys, "export", model, "--onnx", path)
+    code, out, said = run("export", model, "--onnx", path)
     assert code == 0 and "differ by at most" in out, said
     command = [sys.executable, EXAMPLES / "onnx_modes.py", path, "--horizon", "4", "--count", "2"]
     assert "by the" in subprocess.run(command, capture_output=True, text=True, check=True).stdout

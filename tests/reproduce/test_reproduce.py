@@ -1,4 +1,4 @@
-"""Every entry of the paper at scale `smoke`, from an empty cache, as a user runs it."""
+"""Every entry of the paper at scale `smoke`, fields smaller still, from an empty cache, as a user runs it."""
 
 import json
 from dataclasses import replace
@@ -8,14 +8,16 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from hybridworld.app import reproduce as reproduce_command
 from hybridworld.app.cli import app
 from hybridworld.app.reproduce import parse_models, parse_scales
 from hybridworld.bench.intervals import Interval
+from hybridworld.bench.worth import measure
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
 from hybridworld.reproduce import experiment as experiment_module
-from hybridworld.reproduce import paper, rules
+from hybridworld.reproduce import gating, paper, rules, scales
 from hybridworld.reproduce.chains import Chains, both_answers, failures
 from hybridworld.reproduce.claims import CLAIMS, claims_of
 from hybridworld.reproduce.entries import ENTRIES, SYSTEMS, find_entries
@@ -24,10 +26,27 @@ from hybridworld.reproduce.gating import speed_blind, speed_gated
 from hybridworld.reproduce.map_agreement import steepness
 from hybridworld.reproduce.rows import Row
 from hybridworld.reproduce.run import reason_to_skip
-from hybridworld.reproduce.scales import setting
 from hybridworld.reproduce.verdicts import Network, all_verdicts, verdict_on
 
 NETWORKS = {system: Network("a network", "paper", data.val_mse, True) for system, data in paper.DATASETS.items()}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def brief():
+    """Commands take the settings of `setting`, and time few states, each once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduce_command, "setting", setting)
+        patch.setattr(gating, "MOST", {True: 3, False: 3})
+        patch.setattr(measure, "REPEATS", 1)
+        yield
+
+
+def setting(environment, scale):
+    """As `scales.setting`, but for smaller fields and fewer pairs of them."""
+    found = scales.setting(environment, scale)
+    if not environment.spec.is_field:
+        return found
+    return replace(found, environment=found.environment.resized((16, 16)), pairs=8)
 
 
 def run(*arguments):
