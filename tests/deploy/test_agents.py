@@ -351,6 +351,23 @@ def test_whoever_has_no_gymnasium_is_not_bothered():
     assert done.stdout.strip() == hw.__version__, done.stderr
 
 
+def test_gymnasium_may_be_looked_for_and_loaded_again():
+    """A look for the module that does not import it changes nothing, nor does a second import."""
+    code = (
+        "import importlib.util\n"
+        "import hybridworld\n"
+        "importlib.util.find_spec('gymnasium.envs')\n"
+        "import gymnasium\n"
+        "name = 'hybridworld/Tabletop-v0'\n"
+        "print(name in gymnasium.registry, gymnasium.registry.pop(name).kwargs)\n"
+        "importlib.reload(gymnasium.envs)\n"
+        "importlib.reload(hybridworld)\n"
+        "print(name in gymnasium.registry)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert done.stdout.split("\n")[:2] == ["True {'system': 'tabletop'}", "True"], done.stderr
+
+
 def test_only_sets_of_objects_have_another_size():
     with pytest.raises(hw.InvalidInput, match="only sets of objects can grow"):
         model_of(CART).resized((2,))

@@ -113,6 +113,12 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
     text = "How well a score picks out the quarter of the answers with the largest error: 1 is perfect, 0.5 is chance."
     for split, found in content["auroc"].items():
         sections[f"AUROC, {split}\n{text}"] = auroc_rows(found)
+    text = (
+        "The same for objects, of all answers together: the quarter with the largest error, those that an action drives left "
+        "out. Signals with one number per scene have no map of objects."
+    )
+    for split, found in content["auroc_of_objects"].items():
+        sections[f"AUROC of objects, {split}\n{text}"] = auroc_rows(found)
     text = "The same inside each kind of initial state, averaged over kinds by their share: what a score knows beyond the kind."
     for split, found in content["auroc_within_kinds"].items():
         sections[f"AUROC within kinds, {split}\n{text}"] = auroc_rows(found)
