@@ -164,7 +164,7 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
             return photograph
         from hybridworld.figures.trajectories import picture
 
-        return picture(self.environment.spec, self._state, self._task.text, self._task.place)
+        return picture(self.environment.spec, self._state, self._task.text, self._task.mark)
 
     def _missed(self) -> float:
         return float(self._task.missed(self._state[None])[0])
