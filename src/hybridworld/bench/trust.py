@@ -53,7 +53,7 @@ def measure_trust(
     """All tables as plain data, about the first of the surrogates; the others are members of its ensemble.
 
     The gate, the bounds and the alarm are those of `signal`, and thresholds those of its `calibration`, which a model's file
-    holds; without it, those of the dataset's `val`.
+    holds; without it, those of the dataset's `val`. Pairs begin at random frames, so that thresholds are those of later frames.
     Without `rivals` that signal alone is asked: minutes instead of hours on a large grid, and `val` is not needed.
     `head_steps` and `head_seconds` limit the training of the error head: give those of the surrogate's own training.
     """
@@ -110,7 +110,7 @@ def measure_trust(
             if surrogate.spec.objects
         },
         "mode2": {
-            split: {h: mode2_of(cell, chosen.name, calibration.threshold(h, q), q) for h, cell in row.items()}
+            split: {h: mode2_of(cell, chosen.name, calibration.threshold(h, q, beginning=False), q) for h, cell in row.items()}
             for split, row in cells.items()
         },
         "bounds": {
