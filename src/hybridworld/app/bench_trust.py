@@ -125,8 +125,9 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
     text = (
         f"The RMSE of the surrogate (normalised states, mean over trajectories), and by how much {content['signal']} cuts it "
         f"when q = {q:g}. The frozen threshold is that of the validation data (of later frames, if these are known apart from "
-        "beginnings of trajectories), with the share it really defers; random and oracle deferral hand over as many. Matched q sets "
-        "the threshold on the test data, as the paper does: not to be had in use. Percentiles count a deferred answer as one without error."
+        "beginnings of trajectories), with the share it really defers; random and oracle deferral hand over as many. Matched q "
+        "sets the threshold on the test data, as the paper does: not to be had in use. Percentiles count a deferred answer as "
+        "one without error."
     )
     sections[f"Mode 2\n{text}"] = [
         ["split", "", *heads],
