@@ -5,8 +5,7 @@
 For each split 128 scenes, from frame 8 on. AUROC: how well the map ranks the spheres and boxes whose error is in the worst
 quarter, and how well scores rank the scenes. Contact: rank correlation, over spheres and boxes, of the true error and of the
 map with the time that the object spends at another one or at a wall. Cut: what mode 2 at q = 0.75 takes off the mean error of
-the scenes, with the threshold in the model's file, beside deferring as many at random and the worst ones. The last lines tell
-what the alarm for drift says on the table of the training and on one with twice as many objects.
+the scenes, with the threshold of later frames in the model's file, beside deferring as many at random and the worst ones.
 """
 
 import sys
@@ -47,7 +46,7 @@ for split in ("test", "ood-near", "ood-far"):
         forecast = model.onward(now, horizon, params, mode=1, error_map=True)
         answer, drawn = forecast.state.astype(float), forecast.error_map[moving]
         wrong, errors = model.error_maps(answer, truth)[moving], model.errors(answer, truth)
-        deferred = forecast.score > model.threshold(horizon, 0.75)
+        deferred = forecast.score > model.threshold(horizon, 0.75, beginning=False)
         oracle = np.argsort(np.argsort(-errors)) < deferred.sum()
         contact = [spearmanr(touched, each).statistic if touched.any() else np.nan for each in (wrong, drawn)]
         aurocs = roc_auc_score(worst(wrong), drawn), roc_auc_score(worst(errors), forecast.score)
@@ -57,12 +56,3 @@ for split in ("test", "ood-near", "ood-far"):
             f"{each:.0%}" for each in (deferred.mean(), *(errors[some].sum() / errors.sum() for some in (deferred, oracle)))
         ]
         print(f"| {split} | {horizon} | " + " | ".join(cells) + " |", flush=True)
-
-for objects in (system.grid[0], 2 * system.grid[0] - 1):
-    more = system.resized((objects,))
-    gate = hw.Gate(model.resized((objects,)) if objects != system.grid[0] else model)
-    samples = [more.initial("test", seed) for seed in range(1000, 1600)]
-    states, params = (np.stack([getattr(sample, name) for sample in samples]) for name in ("state", "params"))
-    for first in range(0, len(samples), 50):
-        gate.predict(states[first : first + 50], 16, params[first : first + 50])
-    print(f"\n{objects - 1} objects and the pusher, {len(samples)} answers at h = 16: {gate!r}")

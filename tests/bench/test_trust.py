@@ -11,12 +11,13 @@ from typer.testing import CliRunner
 from hybridworld.app.cli import app
 from hybridworld.bench import trust as bench_trust
 from hybridworld.bench.alarm import alarm_rate
-from hybridworld.bench.trust import Cell, coverages, false_alarm_rate, judge_cell, mode2_of
+from hybridworld.bench.trust import Cell, coverages, false_alarm_rate, free_objects, judge_cell, mode2_of
 from hybridworld.data.dataset import Dataset
 from hybridworld.data.generate import generate
 from hybridworld.data.pairs import evaluation_pairs
 from hybridworld.data.plan import Plan
 from hybridworld.physics.ball3d import Ball3D
+from hybridworld.physics.tabletop import Tabletop
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.trust import fitted, novelty
 from hybridworld.trust.calibration import Calibration
@@ -74,6 +75,20 @@ def test_a_score_that_knows_nothing_but_the_kind_is_at_chance_within_kinds():
     assert cell.aurocs()["kind"].low > 0.7
     within = cell.aurocs(within_kinds=True)["kind"]
     assert within.low < 0.5 < within.high and within.high - within.low < 0.1
+
+
+def test_maps_of_objects_are_judged_object_by_object_without_those_that_are_driven():
+    spec = replace(Tabletop().spec, grid=(3,))
+    states = np.zeros((50, *spec.shape), np.float32)
+    states[:, spec.channels.index("kind")] = [-1, 0, 1]  # the pusher, a sphere, a box
+    free = free_objects(spec, states)
+    assert (free == [False, True, True]).all() and free_objects(RING, states) is None
+    assert free_objects(replace(spec, driven=None), states).all()
+    errors = RNG.lognormal(size=(50, 3))
+    scores = np.where(free, errors, RNG.lognormal(5, 1, (50, 3)))  # right but for the pusher
+    mapped = replace(judged(50), cells=np.stack([np.ones(150), scores.ravel(), errors.ravel()], axis=1))
+    found = Cell({"map": mapped, "one number": judged(50)}, np.arange(50), None, free).aurocs_of_objects()
+    assert list(found) == ["map"] and found["map"].value == 1
 
 
 class TwoKinds(Ring):

@@ -181,13 +181,37 @@ def test_without_a_task_there_is_no_goal_and_no_reward():
     assert [world.step(np.ones(1, np.float32))[1:4] for _ in range(2)] == [(0, False, False), (0, False, True)]
 
 
+@dataclass(frozen=True)
+class Fenced(Cart):
+    """A cart that exists near its start only."""
+
+    def check_physical(self, states):
+        if (np.abs(states) > 10).any():
+            raise hw.InvalidInput("The cart is too far away.")
+
+
+@pytest.mark.parametrize("backend", ["surrogate", "hybrid"])
+def test_an_episode_is_cut_off_where_a_surrogate_leads_to_a_state_that_cannot_exist(backend):
+    """The solver would refuse the next question."""
+    model = model_of(Fenced(), 1e9)
+    torch.nn.init.constant_(model.surrogate.backbone.last.bias, 1e4)
+    settings = {"backend": backend, "model": model, "horizon": 2, "steps": 9}
+    many = Worlds(3, system=Fenced(), **settings)
+    many.reset(seed=0)
+    actions = np.zeros((3, 1), np.float32)
+    _, _, done, late, info = many.step(actions)
+    assert info["lost"].all() and late.all() and not done.any()
+    state = many.step(actions)[0]["state"]
+    assert (np.abs(state) <= 1).all()  # a new episode
+
+
 @pytest.mark.parametrize("backend", ["solver", "surrogate", "hybrid"])
 def test_infos_of_many_worlds_are_arrays_of_numbers(backend):
     many = gymnasium.vector.SyncVectorEnv([lambda: World(CART, backend, model_of(CART), horizon=2)] * 3)
     many.reset(seed=0)
     info = many.step(np.zeros((3, 1), np.float32))[4]
-    names = ("missed", "used_solver", "score", "error_map", "solver_seconds", "saved_seconds")
-    assert [info[name].dtype.kind for name in names] == list("fbffff")
+    names = ("missed", "used_solver", "lost", "score", "error_map", "solver_seconds", "saved_seconds")
+    assert [info[name].dtype.kind for name in names] == list("fbbffff")
 
 
 def same(one, other):
@@ -349,6 +373,23 @@ def test_whoever_has_no_gymnasium_is_not_bothered():
     code = "import sys\nsys.modules['gymnasium'] = None\nimport hybridworld\nprint(hybridworld.__version__)\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
     assert done.stdout.strip() == hw.__version__, done.stderr
+
+
+def test_gymnasium_may_be_looked_for_and_loaded_again():
+    """A look for the module that does not import it changes nothing, nor does a second import."""
+    code = (
+        "import importlib.util\n"
+        "import hybridworld\n"
+        "importlib.util.find_spec('gymnasium.envs')\n"
+        "import gymnasium\n"
+        "name = 'hybridworld/Tabletop-v0'\n"
+        "print(name in gymnasium.registry, gymnasium.registry.pop(name).kwargs)\n"
+        "importlib.reload(gymnasium.envs)\n"
+        "importlib.reload(hybridworld)\n"
+        "print(name in gymnasium.registry)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert done.stdout.split("\n")[:2] == ["True {'system': 'tabletop'}", "True"], done.stderr
 
 
 def test_only_sets_of_objects_have_another_size():

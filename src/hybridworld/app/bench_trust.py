@@ -113,14 +113,21 @@ def sections_of(content: dict[str, Any]) -> dict[str, Rows]:
     text = "How well a score picks out the quarter of the answers with the largest error: 1 is perfect, 0.5 is chance."
     for split, found in content["auroc"].items():
         sections[f"AUROC, {split}\n{text}"] = auroc_rows(found)
+    text = (
+        "The same for objects, of all answers together: the quarter with the largest error, those that an action drives left "
+        "out. Signals with one number per scene have no map of objects."
+    )
+    for split, found in content["auroc_of_objects"].items():
+        sections[f"AUROC of objects, {split}\n{text}"] = auroc_rows(found)
     text = "The same inside each kind of initial state, averaged over kinds by their share: what a score knows beyond the kind."
     for split, found in content["auroc_within_kinds"].items():
         sections[f"AUROC within kinds, {split}\n{text}"] = auroc_rows(found)
     text = (
         f"The RMSE of the surrogate (normalised states, mean over trajectories), and by how much {content['signal']} cuts it "
-        f"when q = {q:g}. The frozen threshold is that of the validation data, with the share it really defers; random and "
-        "oracle deferral hand over as many. Matched q sets the threshold on the test data, as the paper does: not to be had in "
-        "use. Percentiles count a deferred answer as one without error."
+        f"when q = {q:g}. The frozen threshold is that of the validation data (of later frames, if these are known apart from "
+        "beginnings of trajectories), with the share it really defers; random and oracle deferral hand over as many. Matched q "
+        "sets the threshold on the test data, as the paper does: not to be had in use. Percentiles count a deferred answer as "
+        "one without error."
     )
     sections[f"Mode 2\n{text}"] = [
         ["split", "", *heads],

@@ -79,5 +79,5 @@ def draw_film(environment: Environment, episode: Episode, path: Path) -> Path:
     """The true world, all frames of it."""
     from hybridworld.figures.trajectories import animate_trajectory
 
-    animate_trajectory(environment.spec, episode.states, episode.task.text, path, mark=episode.task.place)
+    animate_trajectory(environment.spec, episode.states, episode.task.text, path, mark=episode.task.mark)
     return path

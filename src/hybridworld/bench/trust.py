@@ -18,6 +18,7 @@ from hybridworld.deploy.gate import FALSE_ALARMS
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
+from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import validation_pairs
 from hybridworld.trust.bounds import ErrorBound, Residuals
@@ -52,7 +53,7 @@ def measure_trust(
     """All tables as plain data, about the first of the surrogates; the others are members of its ensemble.
 
     The gate, the bounds and the alarm are those of `signal`, and thresholds those of its `calibration`, which a model's file
-    holds; without it, those of the dataset's `val`.
+    holds; without it, those of the dataset's `val`. Pairs begin at random frames, so that thresholds are those of later frames.
     Without `rivals` that signal alone is asked: minutes instead of hours on a large grid, and `val` is not needed.
     `head_steps` and `head_seconds` limit the training of the error head: give those of the surrogate's own training.
     """
@@ -61,7 +62,7 @@ def measure_trust(
         raise InvalidInput(f"The dataset has no split 'test' to judge with: there is {', '.join(dataset.splits)}.")
     fits = rivals or calibration is None
     validation = validation_pairs(dataset.source("val"), horizons, count, seed=1) if fits else {}
-    size = 4 if surrogate.spec.is_field else 128
+    size = 4 if surrogate.spec.is_field else 32 if surrogate.spec.objects else 128
     given = Ingredients(
         surrogate,
         environment,
@@ -103,8 +104,13 @@ def measure_trust(
             for split, row in cells.items()
             if row[horizons[0]].kinds is not None
         },
+        "auroc_of_objects": {
+            split: {h: cell.aurocs_of_objects() for h, cell in row.items()}
+            for split, row in cells.items()
+            if surrogate.spec.objects
+        },
         "mode2": {
-            split: {h: mode2_of(cell, chosen.name, calibration.threshold(h, q), q) for h, cell in row.items()}
+            split: {h: mode2_of(cell, chosen.name, calibration.threshold(h, q, beginning=False), q) for h, cell in row.items()}
             for split, row in cells.items()
         },
         "bounds": {
@@ -132,6 +138,8 @@ class Cell:
     groups: np.ndarray
     kinds: np.ndarray | None = None
     """The kind of initial state of each pair; None where there is one kind, or the data do not tell."""
+    free: np.ndarray | None = None
+    """Of sets of objects: which objects of each pair (pairs, objects) are not driven by an action."""
 
     def one_per_trajectory(self, name: str) -> np.ndarray:
         """The score of the first answer of each trajectory."""
@@ -142,12 +150,31 @@ class Cell:
         kinds = self.kinds if within_kinds else None
         return {name: auroc_interval(each.scores, each.mse, self.groups, kinds=kinds) for name, each in self.judged.items()}
 
+    def aurocs_of_objects(self) -> dict[str, Interval]:
+        """How well the maps pick out the worst quarter of all free objects; signals with one number per scene are left out."""
+        assert self.free is not None
+        chosen, groups = self.free.ravel(), np.broadcast_to(self.groups[:, None], self.free.shape)[self.free]
+        mapped = {name: each.cells[chosen, 1:].T for name, each in self.judged.items() if len(each.cells)}
+        return {name: auroc_interval(scores, errors, groups) for name, (scores, errors) in mapped.items()}
+
 
 def judge_cell(surrogate: Surrogate, signals: Sequence[TrustSignal], source: Split, batch: Batch) -> Cell:
     """Ask every signal about the same pairs, which `evaluation_pairs` drew: trajectories in turn."""
     groups, kinds = np.arange(len(batch.states)) % source.count, np.array(source.kinds)
-    judged = {signal.name: judge(surrogate, signal, batch) for signal in signals}
-    return Cell(judged, groups, kinds[groups] if len(np.unique(kinds)) > 1 else None)
+    judged = {signal.name: judge(surrogate, signal, batch, cells=float(surrogate.spec.objects)) for signal in signals}
+    return Cell(
+        judged, groups, kinds[groups] if len(np.unique(kinds)) > 1 else None, free_objects(surrogate.spec, batch.states)
+    )
+
+
+def free_objects(spec: StateSpec, states: np.ndarray) -> np.ndarray | None:
+    """Which objects (batch, objects) are not driven by an action; None of states that are no sets of objects."""
+    if not spec.objects:
+        return None
+    if spec.driven is None:
+        return np.ones((len(states), *spec.grid), bool)
+    marker, value = spec.driven
+    return np.asarray(np.round(states[:, spec.channels.index(marker)]) != value)
 
 
 def mode2_of(cell: Cell, name: str, threshold: float, q: float) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Every registered system with an action parameter is there, under its name (`depl
 
     missed              how far the goal is
     used_solver         did the solver answer?
+    lost                has the surrogate led to a state that cannot exist? The episode is then cut off
     score, error_map    as the trust signal has them, per object or cell; zero for the backend `solver`, which is the truth
     solver_seconds      what the solver took
     saved_seconds       what it takes, less what the step took; below 0 where the step took longer
@@ -52,7 +53,8 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
     A system without tasks has an empty goal, and the reward is 0.
 
     `model` is that of the backends `surrogate` and `hybrid` (by default the one that ships under the system's name), `q` the
-    keep fraction of the hybrid. An episode ends at the goal, or after `steps` actions.
+    keep fraction of the hybrid. An episode ends at the goal, or after `steps` actions, or where a surrogate has led to a state
+    that cannot exist, about which the solver could not be asked.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": FPS}  # noqa: RUF012
@@ -135,15 +137,23 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
         info: dict[str, Any] = {
             "missed": self._missed(),
             "used_solver": used,
+            "lost": not used and self._lost(),
             "score": float(score),
             "error_map": np.array(error_map, np.float32),
             "solver_seconds": Seconds(spent),
             "saved_seconds": Seconds(self._solver_seconds - sum(found.seconds.values()) / len(found.state)),
         }
-        done = bool(info["missed"] <= self._task.near)
-        late = self._taken >= self._steps and not done
+        done = bool(info["missed"] <= self._task.near) and not info["lost"]
+        late = (self._taken >= self._steps or info["lost"]) and not done
         self.over = done or late
         return self._observed(), before - info["missed"], done, late, info
+
+    def _lost(self) -> bool:
+        try:
+            self.environment.checked(self._state)
+        except InvalidInput:
+            return True
+        return False
 
     def render(self) -> np.ndarray | None:
         """The state as it is, (height, width, 3): by the system's own renderer where it has one, else by our figures."""
@@ -154,7 +164,7 @@ class World(gymnasium.Env[dict[str, Any], np.ndarray]):
             return photograph
         from hybridworld.figures.trajectories import picture
 
-        return picture(self.environment.spec, self._state, self._task.text, self._task.place)
+        return picture(self.environment.spec, self._state, self._task.text, self._task.mark)
 
     def _missed(self) -> float:
         return float(self._task.missed(self._state[None])[0])

@@ -8,11 +8,10 @@ Up to 0.29 Gymnasium looked for entry points of installed packages (`gymnasium.e
 import of ours; 1.0 has dropped them, and knows of no other way.
 """
 
-import importlib.util
 import sys
 from collections.abc import Iterable
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -61,21 +60,17 @@ def register_built_in() -> None:
 
 
 class Watch(MetaPathFinder):
-    """Finds nothing by itself, but lets the first import of Gymnasium's environments end with ours."""
+    """Lets whatever imports Gymnasium's environments register ours at the end; of other modules it knows nothing."""
 
     def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """What the other finders find; None for any other module."""
-        if fullname != PACKAGE:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is None or spec.loader is None:
-            return None
-        run = spec.loader.exec_module
+        """What Python finds for Gymnasium's environments, which then register ours; None for any other module."""
+        spec = PathFinder.find_spec(fullname, path, target) if fullname == PACKAGE else None
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
 
-        def run_and_register(module: ModuleType) -> None:
-            run(module)
-            register_built_in()
+            def run_and_register(module: ModuleType) -> None:
+                run(module)
+                register_built_in()
 
-        spec.loader.exec_module = run_and_register  # type: ignore[method-assign]  # of this one loader
+            spec.loader.exec_module = run_and_register  # type: ignore[method-assign]  # of this one loader
         return spec

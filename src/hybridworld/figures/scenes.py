@@ -16,6 +16,7 @@ from scipy.spatial import ConvexHull
 
 from hybridworld.figures.style import FAINT, INK, MUTED, WALLS, values_of, with_unit
 from hybridworld.physics.spec import StateSpec
+from hybridworld.physics.task import Mark
 
 SMALL = 0.02  # of the shortest side: the extent of objects that have none
 ROUND = np.stack([np.cos(np.linspace(0, 2 * np.pi, 33)[:-1]), np.sin(np.linspace(0, 2 * np.pi, 33)[:-1])], axis=1)
@@ -108,8 +109,8 @@ def draw_trails(ax: Axes, spec: StateSpec, states: np.ndarray, colours: np.ndarr
         ax.plot(paths[:, 0, k], paths[:, 1, k], color=colour, linewidth=0.8, zorder=1)
 
 
-def draw_perspective(ax: Axes, spec: StateSpec, state: np.ndarray, colours: np.ndarray, mark: np.ndarray | None = None) -> None:
-    """The same through a camera, the nearer objects before the farther, each above its shadow; `mark` is a place (3,)."""
+def draw_perspective(ax: Axes, spec: StateSpec, state: np.ndarray, colours: np.ndarray, mark: Mark | None = None) -> None:
+    """The same through a camera, the nearer objects before the farther, each above its shadow; a mark is a ring."""
     bodies, (x, y, z) = bodies_of(spec, state), spec.axes
     middle, side = np.array([(x.low + x.high) / 2, (y.low + y.high) / 2, z.low]), max(x.high - x.low, y.high - y.low)
     toward = EYE / np.linalg.norm(EYE)
@@ -130,8 +131,8 @@ def draw_perspective(ax: Axes, spec: StateSpec, state: np.ndarray, colours: np.n
     for a, b in ((2, 3), (3, 0)):  # those behind
         ax.fill(*seen(np.array([ground[a], ground[b], wall[b], wall[a]])).T, facecolor=WALLS[0], edgecolor=FAINT, linewidth=0.5)
     if mark is not None:
-        ring = np.column_stack([0.05 * side * ROUND, np.zeros(len(ROUND))]) + mark
-        ax.fill(*seen(ring).T, facecolor="none", edgecolor=INK, linewidth=1.2, zorder=1)
+        ring = np.column_stack([0.05 * side * ROUND, np.zeros(len(ROUND))]) + mark.place
+        ax.fill(*seen(ring).T, facecolor="none", edgecolor=colours[mark.thing], linewidth=2.0, zorder=1)
     for k in range(len(bodies.places)):
         points = bodies.corners(k).copy()
         points[:, 2] = z.low

@@ -51,6 +51,7 @@ from hybridworld.figures.style import (
     with_unit,
 )  # fmt: skip
 from hybridworld.physics.spec import Axis, Field, StateSpec
+from hybridworld.physics.task import Mark
 
 FILM_DPI = 100
 FILM_SIDE, FILM_FRAMES, FILM_STEP, FILM_REST = 5.12, 100, 50, 800  # the last two: milliseconds of a frame, and of the last
@@ -174,11 +175,11 @@ def animate_trajectory(
     title: str,
     path: Path,
     progress: Callable[[int, int], None] | None = None,
-    mark: np.ndarray | None = None,
+    mark: Mark | None = None,
 ) -> None:
     """Write a looping GIF of at most 100 of the states (frames + 1, channels, *grid); `progress` hears (done, total).
 
-    `mark` is a place to mark among objects.
+    `mark` is a place, which gets a ring in the colour of the object that belongs there.
     """
     scene = (_ball_scene if spec.position else _series_scene, _line_scene, _plane_scene)[min(len(spec.grid), 2)]
     scene = partial(_objects_scene, mark=mark) if spec.objects else scene
@@ -197,7 +198,7 @@ def animate_trajectory(
     write_film(pictures, path)
 
 
-def picture(spec: StateSpec, state: np.ndarray, title: str, mark: np.ndarray | None = None) -> np.ndarray:
+def picture(spec: StateSpec, state: np.ndarray, title: str, mark: Mark | None = None) -> np.ndarray:
     """One state as an image, bytes (height, width, 3)."""
     with style():
         if spec.objects:
@@ -251,7 +252,7 @@ def _line_scene(spec: StateSpec, states: np.ndarray, title: str) -> Scene:
     return figure, lambda frame: line.set_ydata(values[frame])
 
 
-def _objects_scene(spec: StateSpec, states: np.ndarray, title: str, mark: np.ndarray | None = None) -> Scene:
+def _objects_scene(spec: StateSpec, states: np.ndarray, title: str, mark: Mark | None = None) -> Scene:
     """Objects in perspective."""
     figure, top = page(5.2, 3.9, title, FILM_DPI)
     ax, colours = place(figure, 0.1, top - 0.1, 5.0, 3.9), identity(states.shape[2])

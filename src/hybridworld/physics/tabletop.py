@@ -48,7 +48,7 @@ from hybridworld.physics.tabletop_bodies import (
     strewn,
 )
 from hybridworld.physics.tabletop_scene import Scene, columns_in, content_of, lacking, scene_from_file, scene_of
-from hybridworld.physics.task import Task
+from hybridworld.physics.task import Mark, Task
 from hybridworld.physics.threads import over_trajectories
 
 REACH, TOP, FASTEST, SPINNING = 0.1, 1.0, 20.0, 1000.0
@@ -196,7 +196,7 @@ class Tabletop(Environment):
 
         goal = np.array([target, *place])
         text = f"push object {target} to ({place[0]:.2f}, {place[1]:.2f}) m"
-        return Task(text, goal, 0.03, "m", missed, cost, np.array([*place, 0.0]))
+        return Task(text, goal, 0.03, "m", missed, cost, Mark(np.array([*place, 0.0]), target))
 
     def photograph(self, state: np.ndarray, params: np.ndarray, height: int, width: int) -> np.ndarray | None:
         """By MuJoCo's own renderer, where there is OpenGL (on machines without a screen: MUJOCO_GL=egl or osmesa)."""

@@ -2,11 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 PerState = Callable[[np.ndarray], np.ndarray]
 """A function of states (batch, channels, *grid) that returns one number for each of them, (batch,)."""
+
+
+class Mark(NamedTuple):
+    """What a picture of a set of objects shows of a task: a place (axes,), and the number of the object that belongs there."""
+
+    place: np.ndarray
+    thing: int
 
 
 @dataclass(frozen=True)
@@ -19,4 +27,4 @@ class Task:
     unit: str
     missed: PerState
     cost: PerState
-    place: np.ndarray | None = None  # (axes,): where in space the goal is, if it is a place
+    mark: Mark | None = None

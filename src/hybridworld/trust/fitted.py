@@ -18,7 +18,7 @@ from hybridworld.surrogate.validation import in_pieces, to_tensors
 from hybridworld.trust.signal import Cost, Estimate, Ingredients, Makers, distance
 
 SMALLEST = 1e-6  # of an error, in deviations: a logarithm needs one
-WIDTH = {True: 16, False: 128}  # of the error head, on a grid and for state vectors
+WIDTH_OF_CELLS, WIDTH_OF_OBJECTS, WIDTH_OF_VECTORS = 16, 48, 128  # of the error head: half of a surrogate's, or less
 POINTS, NEIGHBOURS = 20_000, 25
 HELD_OUT = 8
 """Batches that the error head never trains on: they tell when to stop."""
@@ -40,7 +40,8 @@ class ErrorHead(nn.Module):
             torch.manual_seed(seed)
             self.conditioning = Conditioning(len(spec.params) if surrogate.config.params else 0, CONDITION)
             make = find_backbone(default_backbone(spec), spec)
-            self.network = make(len(spec.channels), spec.boundaries, CONDITION, WIDTH[spec.is_field])
+            width = WIDTH_OF_CELLS if spec.is_field else WIDTH_OF_OBJECTS if spec.objects else WIDTH_OF_VECTORS
+            self.network = make(len(spec.channels), spec.boundaries, CONDITION, width)
         self.to(surrogate.mean.device)
         self._surrogate = [surrogate]  # in a list, so that its weights are not this module's
         self.cost = Cost(passes=2, training="a network", labels=True)
