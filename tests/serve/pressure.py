@@ -362,10 +362,11 @@ PAGE = Path("docs/benchmarks/serving.md")
 TITLE = "The server under pressure"
 HOW = (
     "Made by `make pressure`, or part by part by `python -m tests.serve.pressure PART` (load, fuzz, faults, drag). The server "
-    "is a process of its own, with the models that ship; all clients together are one more process, and share its cores. What "
-    "a load average has beyond that of these two is other work, which makes every time longer. Processor time is that of the "
-    "server's process alone: it does not count the wait for a core, but neighbours on the core make it longer as well. Any "
-    "wrong answer would have ended the run, and so would any error but 503 (and 504 where requests are malformed)."
+    "is a process of its own, with Ball 3D or, for the dragged horizon, all models that ship; all clients together are one "
+    "more process, and share its cores. What a load average has beyond that of these two is other work, which makes every time "
+    "longer. Processor time is that of the server's process alone: it does not count the wait for a core, but neighbours on "
+    "the core make it longer as well. Any wrong answer would have ended the run, and so would any error but 503 (and 504 where "
+    "requests are malformed)."
 )
 
 
@@ -418,7 +419,7 @@ def with_section(page, section):
 def load_table(known, size):
     """Ball 3D, one request at a time (before and after) against 64 clients."""
     requests = known_requests(known.find("ball3d"), size.known)
-    with server_process() as (_, port):
+    with server_process("ball3d") as (_, port):
         load(port, requests, 1, size.alone / 3)
         first = load_in_batches(port, requests, 1, size.alone)
         load(port, requests, 64, size.alone / 3)
@@ -460,7 +461,7 @@ def load_in_batches(port, requests, clients, seconds):
 
 def fuzz_table(known, size):
     """Malformed requests, schema-aware and raw bytes."""
-    with server_process() as (_, port):
+    with server_process("ball3d") as (_, port):
         fuzz(port, size.malformed // 10, seed=1)
         before = memory(port)
         report = fuzz(port, size.malformed)
@@ -480,7 +481,7 @@ def fuzz_table(known, size):
 
 def faults_table(known, size):
     """SIGKILL of solver processes while requests need them."""
-    with server_process("--workers", "2") as (pid, port):
+    with server_process("ball3d", "--workers", "2") as (pid, port):
         gated, killed = known_requests(known.find("ball3d"), size.known, modes=(2,), q=0.5), []
         killer = threading.Thread(target=lambda: killed.append(kill_workers(pid, size.faults, min(2.0, size.faults / 4))))
         killer.start()
