@@ -1,9 +1,14 @@
 """A server under pressure: load with answers that are known, requests that make no sense, and workers that are killed.
 
-The tests run it small, `make pressure` at full size: 64 clients for a minute, 20,000 malformed requests. It writes
-docs/benchmarks/serving.md. `python -m tests.serve.pressure [load|fuzz|faults|drag]...` measures some of it anew.
+The tests run it small, `make pressure` at full size: 64 clients for a minute, 20,000 malformed requests. Each part that was
+measured replaces its section of docs/benchmarks/serving.md:
+
+    python -m tests.serve.pressure [load] [fuzz] [faults] [drag] [--tenth] [--out FILE]
+
+By default all of them; `--tenth` asks for a tenth of everything and, without a file, only prints.
 """
 
+import argparse
 import asyncio
 import json
 import os
@@ -18,24 +23,37 @@ from collections import Counter
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from hybridworld.app.tables import publish_sections
+from hybridworld.app.tables import in_markdown
+from hybridworld.data.provenance import footnote
 from hybridworld.deploy.load import shipped
 from hybridworld.serve.catalogue import Catalogue
 from tests.serve.asking import HEADER, infer_request, send, unpacked
 from tests.serve.served import wait_until
 
-# A client that is light on the cores that it shares with the server.
+try:
+    from uvloop import run
+except ImportError:  # Windows has none
+    from asyncio import run
+
+# A client that is light on the cores that it shares with the server: all of them are one process with one thread.
+
+LENGTH, CLOSES = re.compile(rb"(?i)\r\ncontent-length: *(\d+)"), re.compile(rb"(?i)\r\nconnection: *close")
 
 
 @dataclass
 class Told:
     status: int
-    headers: dict
+    head: bytes
     body: bytes
+
+    @cached_property
+    def headers(self):
+        return dict(re.findall(r"(?m)^([\w-]+): (.*?)\r?$", self.head.decode("latin-1").lower()))
 
 
 class Connection:
@@ -53,15 +71,14 @@ class Connection:
             writer.write(raw)
             await writer.drain()
             head = await reader.readuntil(b"\r\n\r\n")
-            status = int(head.split(b" ", 2)[1])
-            headers = dict(re.findall(r"(?m)^([\w-]+): (.*?)\r?$", head.decode("latin-1").lower()))
-            body = await reader.readexactly(int(headers.get("content-length", 0)))
+            status, length = int(head.split(b" ", 2)[1]), LENGTH.search(head)
+            body = await reader.readexactly(int(length[1]) if length else 0)
         except (asyncio.IncompleteReadError, ConnectionError, ValueError, IndexError):
             self.close()
             return None
-        if headers.get("connection") == "close":
+        if CLOSES.search(head):
             self.close()
-        return Told(status, headers, body)
+        return Told(status, head, body)
 
     def close(self):
         if self._streams:
@@ -111,6 +128,10 @@ class Report:
     statuses: Counter = field(default_factory=Counter)
     wrong: int = 0
     latencies: list = field(default_factory=list)
+    processor: float = np.nan
+    """Seconds of the server's processor per answer, where they were counted."""
+    batch: float = np.nan
+    """States per call of the network, likewise."""
 
     @property
     def per_second(self):
@@ -160,7 +181,7 @@ def load(port, requests, clients, seconds):
 
     began = time.monotonic()
     end = began + seconds
-    asyncio.run(all_of_them())
+    run(all_of_them())
     report.seconds = time.monotonic() - began
     report.wrong = sum(not is_right(*answer) for answer in answers)
     return report
@@ -275,7 +296,7 @@ def fuzz(port, count, seed=0, clients=8):
         await asyncio.gather(*(client(number) for number in range(clients)))
 
     began = time.monotonic()
-    asyncio.run(all_of_them())
+    run(all_of_them())
     report.seconds = time.monotonic() - began
     return report
 
@@ -337,7 +358,16 @@ def memory(port):
     return metric(port, "process_resident_memory_bytes") / 1e6
 
 
-MEASURED = Path("out/pressure.json")
+PAGE = Path("docs/benchmarks/serving.md")
+TITLE = "The server under pressure"
+HOW = (
+    "Made by `make pressure`, or part by part by `python -m tests.serve.pressure PART` (load, fuzz, faults, drag). The server "
+    "is a process of its own, with Ball 3D or, for the dragged horizon, all models that ship; all clients together are one "
+    "more process, and share its cores. What a load average has beyond that of these two is other work, which makes every time "
+    "longer. Processor time is that of the server's process alone: it does not count the wait for a core, but neighbours on "
+    "the core make it longer as well. Any wrong answer would have ended the run, and so would any error but 503 (and 504 where "
+    "requests are malformed)."
+)
 
 
 @dataclass(frozen=True)
@@ -351,57 +381,87 @@ class Size:
     known: int = 256
 
 
+TENTH = Size(6, 3, 6, 2_000, 64)
+
+
 def main():
-    """Parts at full size, as tables; the page is written once all of them have been measured, together or one by one."""
-    known, size = Catalogue(shipped()), Size()
+    """Measure parts, print them, and put them into the page."""
     parts = {"load": load_table, "fuzz": fuzz_table, "faults": faults_table, "drag": drag_table}
-    measured = json.loads(MEASURED.read_text()) if sys.argv[1:] and MEASURED.exists() else {}
-    for name in sys.argv[1:] or parts:
-        before = os.getloadavg()[0]
+    parser = argparse.ArgumentParser(prog="python -m tests.serve.pressure")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(parts)}; by default all")
+    parser.add_argument("--tenth", action="store_true", help="a tenth of everything; the page stays as it is")
+    parser.add_argument("--out", type=Path, help=f"the page (default: {PAGE})")
+    asked = parser.parse_args()
+    unknown = set(asked.parts) - set(parts)
+    if unknown:
+        parser.error(f"there is no part {min(unknown)!r}: choose {', '.join(parts)}")
+    known, size, out = Catalogue(shipped()), TENTH if asked.tenth else Size(), asked.out or (None if asked.tenth else PAGE)
+    for name in asked.parts or parts:
+        before, began = os.getloadavg()[0], footnote()
         heading, rows = parts[name](known, size)
         busy = f"Load average: {before:.1f} before, {os.getloadavg()[0]:.1f} after; niceness {os.nice(0)}."
-        measured[name] = f"{heading} {busy}", rows
-        MEASURED.parent.mkdir(exist_ok=True)
-        MEASURED.write_text(json.dumps(measured))
-    how = (
-        "The server is a process of its own, with the models that ship; clients share its cores. What the load average has "
-        f"beyond that of clients and server on these {os.cpu_count()} cores is other work, which makes every time longer. Any "
-        "wrong answer would have ended the run, and so would any error but 503 (and 504 where requests are malformed)."
-    )
-    sections = dict(measured[name] for name in parts if name in measured)
-    out = Path("docs/benchmarks/serving.md") if len(sections) == len(parts) else None
-    publish_sections({}, sections, "The server under pressure", how, False, out, "make pressure")
+        section = f"{in_markdown(f'{heading} {busy}', rows)}\n\n{began}"
+        print(f"\n{section}", flush=True)
+        if out:
+            out.write_text(with_section(out.read_text() if out.exists() else "", section))
+
+
+def with_section(page, section):
+    """The page with that section in place of the one with the same heading, or behind the others."""
+    _, *others = re.split(r"(?m)^(?=## )", page)
+    heading = section.partition("\n")[0]
+    places = [each.partition("\n")[0] for each in others]
+    at = places.index(heading) if heading in places else len(others)
+    others[at : at + 1] = [section]
+    return "\n\n".join([f"# {TITLE}", HOW, *(each.strip() for each in others)]) + "\n"
 
 
 def load_table(known, size):
     """Ball 3D, one request at a time (before and after) against 64 clients."""
     requests = known_requests(known.find("ball3d"), size.known)
-    with server_process() as (_, port):
-        first = load(port, requests, 1, size.alone)
+    with server_process("ball3d") as (_, port):
+        load(port, requests, 1, size.alone / 3)
+        first = load_in_batches(port, requests, 1, size.alone)
         load(port, requests, 64, size.alone / 3)
         before = memory(port)
-        many = load(port, requests, 64, size.load)
+        many = load_in_batches(port, requests, 64, size.load)
         after = memory(port)
-        last = load(port, requests, 1, size.alone)
+        last = load_in_batches(port, requests, 1, size.alone)
     for report in (first, many, last):
         assert not report.wrong and set(report.statuses) <= {200, 503}, report
     gain = 2 * many.per_second / (first.per_second + last.per_second)
-    rows = [["clients", "seconds", "answers", "per second", "503", "wrong", "p50 ms", "p95 ms", "p99 ms"]]
+    saved = (first.processor + last.processor) / (2 * many.processor)
+    rows = [["clients", "seconds", "answers", "per second", "503", "wrong", "p50 ms", "p95 ms", "p99 ms", "CPU ms", "batch"]]
     for clients, report in (("1, before", first), ("64", many), ("1, after", last)):
         times = [f"{1e3 * time:.1f}" for time in np.percentile(report.latencies, (50, 95, 99))]
         told, refused = (f"{report.statuses[status]:,}" for status in (200, 503))
-        rows.append([clients, f"{report.seconds:.0f}", told, f"{report.per_second:.0f}", refused, str(report.wrong), *times])
+        server = [f"{1e3 * report.processor:.2f}", f"{report.batch:.1f}"]
+        rows.append(
+            [clients, f"{report.seconds:.0f}", told, f"{report.per_second:.0f}", refused, str(report.wrong), *times, *server]
+        )
     text = (
         "Ball 3D, requests of one state at mixed horizons and modes (q = 0.75), every answer compared with "
-        f"`HybridModel.predict`. 64 clients get {gain:.1f} times the answers of one client that asks one request at a time. "
+        f"`HybridModel.predict`. 64 clients get {gain:.1f} times the answers per second of one client that asks one request at "
+        f"a time, and an answer takes the server 1/{saved:.1f} of the processor time. The last two columns: processor time of "
+        "the server per answer, and states per call of the network. "
         f"Memory of the server: {before:.0f} MB after the first seconds of 64 clients, {after:.0f} MB at their end."
     )
     return f"Load\n{text}", rows
 
 
+def load_in_batches(port, requests, clients, seconds):
+    """The report of `load`, with what it took the server per answer."""
+    names = ("process_cpu_seconds_total", "hybridworld_batch_rows_sum", "hybridworld_batch_rows_count")
+    before = [metric(port, name) for name in names]
+    report = load(port, requests, clients, seconds)
+    processor, states, calls = (metric(port, name) - then for name, then in zip(names, before, strict=True))
+    report.processor, report.batch = processor / report.statuses[200], states / calls
+    return report
+
+
 def fuzz_table(known, size):
     """Malformed requests, schema-aware and raw bytes."""
-    with server_process() as (_, port):
+    with server_process("ball3d") as (_, port):
         fuzz(port, size.malformed // 10, seed=1)
         before = memory(port)
         report = fuzz(port, size.malformed)
@@ -421,7 +481,7 @@ def fuzz_table(known, size):
 
 def faults_table(known, size):
     """SIGKILL of solver processes while requests need them."""
-    with server_process("--workers", "2") as (pid, port):
+    with server_process("ball3d", "--workers", "2") as (pid, port):
         gated, killed = known_requests(known.find("ball3d"), size.known, modes=(2,), q=0.5), []
         killer = threading.Thread(target=lambda: killed.append(kill_workers(pid, size.faults, min(2.0, size.faults / 4))))
         killer.start()

@@ -64,3 +64,11 @@ def test_the_published_tables(server, known, monkeypatch):
     swing = next(served for served in known.all if served.name == "swing")
     name, horizons, *numbers = pressure.drag(server.port, swing)
     assert (name, horizons) == ("swing", f"1 to {int(swing.model.longest)}") and all(float(each) > 0 for each in numbers[:3])
+
+
+def test_a_part_that_was_measured_anew_leaves_the_others_as_they_are():
+    page = pressure.with_section("", "## Load\n\nfast\n\nhere")
+    page = pressure.with_section(page, "## A dragged horizon\n\n| a |\n| --- |\n\nthere")
+    assert page.index("## Load") < page.index("## A dragged horizon") and page.startswith(f"# {pressure.TITLE}\n\n")
+    again = pressure.with_section(page, "## Load\n\nfaster\n\nelsewhere")
+    assert again == page.replace("fast\n\nhere", "faster\n\nelsewhere")

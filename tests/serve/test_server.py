@@ -260,6 +260,12 @@ def test_bundles_come_and_go_while_it_runs(tmp_path):
         assert found.service.ready
 
 
+def test_a_bundle_that_was_named_is_not_served_once_more_for_being_in_runs(tmp_path):
+    path = save_model(tmp_path / "moody.safetensors", Moody())
+    found = Catalogue([f"mine={path}"], tmp_path, [Moody()])
+    assert [served.name for served in found.all if served.model] == ["mine"]
+
+
 def test_without_its_cluster_it_is_not_ready_and_the_surrogate_still_answers(moody, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr("tests.serve.served.wait_until", lambda condition: None)

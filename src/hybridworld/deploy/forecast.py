@@ -137,6 +137,8 @@ def joined(parts: Sequence[Forecast], horizon: float) -> Forecast:
 
 def by_horizon(horizons: np.ndarray) -> list[tuple[float, np.ndarray]]:
     """Each horizon that occurs, and the rows that have it."""
+    if len(horizons) and (horizons == horizons[0]).all():  # mostly; and `unique` takes its time
+        return [(float(horizons[0]), np.arange(len(horizons)))]
     return [(float(horizon), np.flatnonzero(horizons == horizon)) for horizon in np.unique(horizons)]
 
 

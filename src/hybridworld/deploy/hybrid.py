@@ -321,7 +321,7 @@ class HybridModel:
         score, used = as_array("score", forecast.score), as_array("used_solver", forecast.used_solver)
         horizons = np.broadcast_to(forecast.horizon, score.shape)
         bounds, fitting = np.full(score.shape, np.inf), self.fitting(forecast.state)
-        for horizon in np.unique(horizons):
+        for horizon in np.unique(horizons) if np.ndim(forecast.horizon) else [forecast.horizon]:
             if fitting.bounded(horizon):
                 some = horizons == horizon
                 found = self.bound.of_answers(score[some], horizon, coverage, forecast.beginning)

@@ -5,6 +5,7 @@ Everything above this room reads the spec and never the name of a system.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import Any, Literal, get_args
 
@@ -156,7 +157,7 @@ class StateSpec:
         """What lies at the ends of each grid axis: `periodic`, `open` or `wall`, or `objects` for the axis that has no ends."""
         return ("objects",) if self.objects else tuple(axis.boundary for axis in self.axes[: len(self.grid)])
 
-    @property
+    @cached_property
     def channels(self) -> tuple[str, ...]:
         """Names of the channels: a vector field `momentum` gives `momentum_x`, `momentum_y`."""
         return tuple(name for each in self.fields for name in self.components(each))
@@ -181,7 +182,7 @@ class StateSpec:
             for place, speed in zip(by_name[each.rate_of], by_name[each.name], strict=True)
         )
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of one state."""
         return (len(self.channels), *self.grid)
@@ -193,7 +194,7 @@ class StateSpec:
             return ()
         return tuple((axis.high - axis.low) / cells for axis, cells in zip(self.axes, self.grid, strict=False))
 
-    @property
+    @cached_property
     def params(self) -> tuple[Parameter, ...]:
         """The parameters of the dynamics, actions among them, in the order in which `solve` takes them."""
         return tuple(parameter for parameter in self.parameters if parameter.role != "start")

@@ -141,6 +141,7 @@ class Catalogue:
         self._runs, self._systems, self._backbone, self._engine, self._lock = runs, systems, backbone, engine, Lock()
         self._entries: dict[str, Served] = {}
         self._stamps: dict[Path, int] = {}
+        self._named: set[Path] = set()  # files that were asked for: they are not served once more for being in `runs`
         self.problems: dict[str, str] = {}
         """Why a bundle in `runs`, or a model that ships and was not asked for by name, is not served."""
         if models is None:
@@ -149,6 +150,7 @@ class Catalogue:
         for wish in models or ():
             name, _, file = wish.rpartition("=")
             path = find_model(file)
+            self._named.add(path.resolve())
             self.add(self._load(name or (file if file in shipped() else name_of(path)), path))
         self._add_systems()
         self.refresh()
@@ -172,7 +174,8 @@ class Catalogue:
         if self._runs is None:
             return
         with self._lock:
-            found = stamps([*self._runs.glob("*.safetensors"), *self._runs.glob("*/model.safetensors")])
+            paths = [*self._runs.glob("*.safetensors"), *self._runs.glob("*/model.safetensors")]
+            found = stamps(path for path in paths if path.resolve() not in self._named)
             for path in self._stamps.keys() - found.keys():
                 self._drop(path)
             changed = {path: stamp for path, stamp in found.items() if self._stamps.get(path) != stamp}

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from hybridworld import __version__
-from hybridworld.deploy.forecast import Forecast
+from hybridworld.deploy.forecast import Forecast, by_horizon
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import nearest
 from hybridworld.serve.catalogue import Served
@@ -229,7 +229,10 @@ def _parameter(asked: InferRequest, name: str, kind: type, allowed: Callable[[An
 def forecast_of(
     model: HybridModel, question: Question, each: Callable[..., Iterable[Any]] = map
 ) -> list[tuple[np.ndarray, Forecast]]:
-    """(rows, their forecast), for each horizon that was asked for; `each` is `map`, or one that asks for all at once."""
+    """(rows, their forecast), for each horizon that was asked for; `each` is `map`, or one that asks for all at once.
+
+    The question was checked when it was read, so the model is asked as `onward` asks it.
+    """
     options: dict[str, Any] = {"mode": question.mode}
     if question.q is not None:
         options["q"] = question.q
@@ -238,12 +241,12 @@ def forecast_of(
     if question.tolerance is not None:
         options |= {"tolerance": question.tolerance, "coverage": question.coverage or COVERAGE}
 
-    def answer(horizon: float) -> tuple[np.ndarray, Forecast]:
-        rows = np.flatnonzero(question.horizons == horizon)
+    def answer(part: tuple[float, np.ndarray]) -> tuple[np.ndarray, Forecast]:
+        horizon, rows = part
         params = None if question.params is None else question.params[rows]
-        return rows, model.predict(question.states[rows], float(horizon), params, **options)
+        return rows, model.onward(question.states[rows], horizon, params, **options)
 
-    return list(each(answer, np.unique(question.horizons)))
+    return list(each(answer, by_horizon(question.horizons)))
 
 
 def outputs_of(model: HybridModel, question: Question, parts: list[tuple[np.ndarray, Forecast]]) -> dict[str, np.ndarray]:
@@ -260,8 +263,8 @@ def outputs_of(model: HybridModel, question: Question, parts: list[tuple[np.ndar
     ]
     found: dict[str, np.ndarray] = {}
     for name in question.outputs or OUTPUTS:
-        values = [part[name] for part in known]
-        if any(value is None for value in values):
+        values = [value for part in known if (value := part[name]) is not None]
+        if len(values) < len(parts):
             if question.outputs:
                 raise Refusal(
                     422,
@@ -269,7 +272,10 @@ def outputs_of(model: HybridModel, question: Question, parts: list[tuple[np.ndar
                     "an uncalibrated horizon and an uncalibrated signal have no bound.",
                 )
             continue
-        joined = np.concatenate([value for value in values if value is not None])
+        if len(parts) == 1:
+            found[name] = values[0]
+            continue
+        joined = np.concatenate(values)
         found[name] = np.empty_like(joined)
         found[name][np.concatenate([rows for rows, _ in parts])] = joined
     return found

@@ -45,12 +45,12 @@ SLOWEST = 2**18  # bytes per second of a body
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 OPEN = ("/v2/health/", "/static/")
 """Paths that need no token: they tell nothing but that the server runs."""
-SECURITY = {
-    "content-security-policy": "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; form-action 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-}
+SECURITY = [
+    (b"content-security-policy", b"default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; form-action 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,9 @@ class Guard:
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in SECURITY.items():
-                    headers.setdefault(name, value)
+                message["headers"] = [*message["headers"], *SECURITY]
                 if self._service.draining:
-                    headers["connection"] = "close"
+                    MutableHeaders(scope=message)["connection"] = "close"
                 route = getattr(scope.get("route"), "path", "none")
                 self._service.metrics.responses.labels(route, message["status"]).inc()
             await send(message)
@@ -206,7 +204,14 @@ def create_app(service: Service, access: Access | None = None) -> ASGIApp:
         yield
         await asyncio.to_thread(service.close)
 
-    routes = [
+    routes = []  # they are tried in turn, so those that are asked for most come first
+    for prefix in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
+        routes += [
+            Route(f"{prefix}/infer", infer, methods=["POST"]),
+            Route(f"{prefix}/ready", model_ready),
+            Route(prefix, metadata),
+        ]
+    routes += [
         Route("/", root),
         Route("/docs", docs),
         Route("/static/{file}", static),
@@ -222,12 +227,6 @@ def create_app(service: Service, access: Access | None = None) -> ASGIApp:
         Route("/page/models/{model}/future", future, methods=["POST"]),
         Route("/page/models/{model}/download", download, methods=["POST"]),
     ]
-    for prefix in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
-        routes += [
-            Route(prefix, metadata),
-            Route(f"{prefix}/ready", model_ready),
-            Route(f"{prefix}/infer", infer, methods=["POST"]),
-        ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     return Guard(app, access or Access(), service)

@@ -8,12 +8,14 @@ Each request has a thread that mostly waits. `HybridModel.predict` is the same a
 are called elsewhere.
 """
 
+import gc
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -54,6 +56,7 @@ class Service:
         self._parts = ThreadPoolExecutor(PARTS, "part")
         self.warm = self.draining = False
         self._prepare, self._closing = prepare, Event()
+        self._routed = WeakKeyDictionary[HybridModel, HybridModel]()
         self.broken: dict[str, str] = {}
         """Why a model could not be warmed up."""
         sys.setswitchinterval(min(SWITCH, sys.getswitchinterval()))
@@ -115,7 +118,10 @@ class Service:
     def routed(self, served: Served, signal: str | None) -> HybridModel:
         """The model, with its networks and its solver called by this service."""
         model, system = served.with_signal(signal), served.system
-        return model.through(self.batcher.call(model.spec), None if system is None else self.solvers.solve_for(system))
+        if model not in self._routed:
+            solve = None if system is None else self.solvers.solve_for(system)
+            self._routed[model] = model.through(self.batcher.call(model.spec), solve)
+        return self._routed[model]
 
     def close(self) -> None:
         """Finish what was accepted, then end threads and processes."""
@@ -152,6 +158,8 @@ class Service:
                 self.broken[served.name] = str(error)
                 log.error("%s could not be warmed up: %s", served.name, error)
         self._reach_cluster()
+        gc.collect()
+        gc.freeze()  # modules and models stay: nobody has to look through them for garbage while requests are answered
         self.warm = True
         while not self._closing.wait(LOOK):
             self.catalogue.refresh(self.warm_up)  # without `prepare`, which may keep all cores busy for minutes

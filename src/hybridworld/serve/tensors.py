@@ -26,6 +26,14 @@ TYPES = {
 NAMES = {dtype: name for name, dtype in TYPES.items()}
 
 Scalar = bool | int | float | str
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+DECODER, ENCODER = json.JSONDecoder(parse_constant=_no_constant), json.JSONEncoder(allow_nan=False)
+"""Made once: with options, `json.loads` and `json.dumps` make a new one for each request."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -69,12 +77,9 @@ def split_body(body: bytes, header: str | None) -> tuple[Any, memoryview]:
         if not (header.isascii() and header.isdigit() and len(header) < 20 and int(header) <= length):
             raise Refusal(400, f"Inference-Header-Content-Length must be a number from 0 to {length}, the size of the body.")
         length = int(header)
-
-    def no_constant(name: str) -> float:
-        raise ValueError(f"{name} is no JSON")
-
+    text = body[:length]
     try:
-        content = json.loads(bytes(memoryview(body)[:length]), parse_constant=no_constant)
+        content = DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise Refusal(400, f"The body is no JSON: {str(error).rstrip('.') or type(error).__name__}.") from error
     return content, memoryview(body)[length:]
@@ -129,7 +134,7 @@ def write_answer(
         else:
             told["data"] = _to_json(array)
         outputs.append(told)
-    text = json.dumps({**answer, "outputs": outputs}, allow_nan=False).encode()
+    text = ENCODER.encode({**answer, "outputs": outputs}).encode()
     return b"".join([text, *tail]), len(text) if wanted else None
 
 

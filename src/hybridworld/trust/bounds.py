@@ -26,6 +26,9 @@ APART = 20
 FLOOR = 0.1
 """β as a share of the median score: a map that is nearly zero by chance must not promise that there is no error."""
 
+FACTORS = 1000
+"""Factors k that are remembered: callers choose the coverage."""
+
 ROUNDING = 1e-9
 """crepes counts (1 - coverage) * (scores + 1) and cuts: 19.999... must be 20, and the largest coverage is no infinite bound."""
 
@@ -153,11 +156,17 @@ class _Group:
             h: ConformalRegressor().fit(np.asarray(residuals.errors[h], float), sigmas=values + self._floor[h])
             for h, values in scores.items()
         }
+        self._factors: dict[tuple[float, float], float] = {}
 
     def bound(self, scores: np.ndarray, horizon: float, confidence: float) -> np.ndarray:
         """What the errors of such answers do not exceed, in the shape of the scores."""
-        flat = np.asarray(scores, float).reshape(-1)
-        interval = self._fitted[horizon].predict_int(
-            np.zeros(len(flat)), sigmas=flat + self._floor[horizon], confidence=confidence
-        )
-        return interval[:, 1].reshape(np.shape(scores))
+        return self._factor(horizon, confidence) * (np.asarray(scores, float) + self._floor[horizon])
+
+    def _factor(self, horizon: float, confidence: float) -> float:
+        """k: the upper end of the interval around a prediction of 0 whose difficulty is 1. Every answer asks for it."""
+        if (horizon, confidence) not in self._factors:
+            if len(self._factors) >= FACTORS:
+                self._factors.clear()
+            interval = self._fitted[horizon].predict_int(np.zeros(1), sigmas=np.ones(1), confidence=confidence)
+            self._factors[horizon, confidence] = float(interval[0, 1])
+        return self._factors[horizon, confidence]

@@ -145,7 +145,7 @@ async function choose(name) {
 }
 
 function aboutOf({ title, grid, channels, objects, model: known, longest }) {
-  const what = objects ? `${grid[0]} objects` : `${channels.length} channels${grid.length ? ` on ${grid.join(" × ")} cells` : ""}`;
+  const what = objects ? `${grid[0]} objects` : `${channels.length} channel${channels.length === 1 ? "" : "s"}${grid.length ? ` on ${grid.join(" × ")} cells` : ""}`;
   if (!known) return `${title}: ${what}. There is no model of it yet, so you see the solver alone.`;
   const calibrated = known.trajectories ? `thresholds and bounds from ${known.trajectories.toLocaleString("en")} validation trajectories` : "not calibrated";
   return `${title}: ${what}, trained up to ${longest} frames${known.guided ? ", guided by a coarse solver" : ""}; ${calibrated}.`;

@@ -619,9 +619,13 @@ function ends(context, width, height, low, high) {
   context.fillStyle = css("--muted");
   context.font = "11px system-ui, sans-serif";
   context.textAlign = "left";
-  context.textBaseline = "bottom";
-  context.fillText(low, 4, height - 3);
-  context.textBaseline = "top";
-  context.fillText(high, 4, 3);
+  context.lineJoin = "round";
+  for (const [text, y, baseline] of [[low, height - 3, "bottom"], [high, 3, "top"]]) {
+    context.textBaseline = baseline;
+    context.strokeStyle = css("--wall"); // a curve behind a number must not make it illegible
+    context.lineWidth = 4;
+    context.strokeText(text, 4, y);
+    context.fillText(text, 4, y);
+  }
   context.textBaseline = "alphabetic";
 }
