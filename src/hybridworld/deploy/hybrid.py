@@ -419,5 +419,5 @@ class HybridModel:
 
 
 def mapped_by(signal: TrustSignal, answered: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """Of the horizons that a surrogate answers, those of which the signal draws a map; None: all."""
+    """The horizons among those a surrogate answers for which the signal draws a map; None: all."""
     return composed(answered) if answered is not None and signal.cost.parts else answered

@@ -1,4 +1,4 @@
-"""Anybody's model as a surrogate:   f(states, horizon[, params]) -> states, a torch module or any callable, NumPy or torch.
+"""Any model as a surrogate:   f(states, horizon[, params]) -> states, a torch module or any callable, NumPy or torch.
 
 f gets a batch of states (batch, channels, *grid), the horizon in frames as a number, and where it takes them the parameters of
 the dynamics (batch, number of spec.params). Torch modules work in float32, NumPy functions in float64.
@@ -35,7 +35,7 @@ class _Raised(CodeFailure):
 
 
 class Wrapped(Surrogate):
-    """A surrogate whose answers are those of somebody's model `f`; `made` says if code without arguments made it.
+    """A surrogate whose answers are those of a model `f`; `made` says if code without arguments made it.
 
     `answered` are the horizons that it answers, None: all up to the longest of the scales. `example` is a state with its
     parameters: the answer to it travels with the model and tells whether code that is found later is still the same.
