@@ -39,6 +39,8 @@ SYSTEMS = {
     "memory": "    def advance(self, states, frames, params):\n        raise MemoryError\n",
     "created": "    def __init__(self, needed):\n        pass\n",
     "two": "\nclass Other(Mine):\n    pass\n",
+    "exit": "    def advance(self, states, frames, params):\n        exit(3)\n",
+    "exit_spec": "    @property\n    def spec(self):\n        exit(3)\n",
 }
 FILES = {
     "imports": "import nothing_of_that_name\n",
@@ -47,6 +49,16 @@ FILES = {
     "abstract": "import hybridworld as hw\nclass Mine(hw.Environment): pass\n",
     "empty": "x = 1\n",
     "half": "def f(states, horizon):\n    return states * 0.5**horizon\n",
+    "quits": "def f(states, horizon):\n    raise SystemExit(3)\n",
+    "late": "def f(states, horizon):\n    return states * (1 - 0.1 / horizon) if horizon != 3 else exit(3)\n",
+    "endless": "def f(states, horizon):\n    return f(states, horizon)\n",
+    "text": "def f(states, horizon):\n    return 'a text'\n",
+    "nans": "def f(states, horizon):\n    return states * float('nan')\n",
+    "narrow": "def f(states, horizon):\n    return states[:, :3]\n",
+    "imaginary": "def f(states, horizon):\n    return states + 1j\n",
+    "makes_none": "def f():\n    return None\n",
+    "four": "def f(states, horizon, params, more):\n    return states\n",
+    "null": "x = 1\0\n",
     "network": "from torch import nn\nclass Net(nn.Module):\n    def __init__(self, *a, **k): raise OSError('no weights')\n",
 }
 
@@ -72,6 +84,14 @@ def build(place: Path) -> None:
     shutil.rmtree(place / "no_test" / "data" / "test")
     (place / "no_test" / "manifest.json").unlink()
     (place / "bare" / "data" / "train").mkdir(parents=True)
+    (place / "folder.safetensors").mkdir()
+    (place / "folder.py").mkdir()
+    shutil.copytree(place / "balls", place / "lacking")
+    (place / "lacking" / "data" / "valid" / "ball3d-00000.hdf5").unlink()
+    shutil.copytree(place / "balls", place / "hollow")
+    (place / "hollow" / "data" / "test" / "ball3d-00000.hdf5").write_bytes(b"")
+    (place / "log").mkdir()
+    (place / "log" / "something.hdf5").write_text("no")
     generate(Plan(Euler2D(grid=(8, 8)), {"train": 2, "val": 2, "test": 2}), place / "gas", workers=1)
     saved(place / "model.safetensors", Ball3D(), count=24)
     saved(place / "raw.safetensors", Ball3D(), count=0)
@@ -79,12 +99,19 @@ def build(place: Path) -> None:
     shutil.copy(place / "model.safetensors", place / "broken.safetensors")
     flip(place / "broken.safetensors", -9)
     (place / "text.safetensors").write_text("no model")
+    (place / "zero.safetensors").write_bytes(b"")
+    (place / "cut.safetensors").write_bytes((place / "model.safetensors").read_bytes()[:2000])
+    (place / "latin.py").write_bytes(b"x = '\xe9'\n")
+    (place / "empty.xml").write_text("")
+    (place / "page.xml").write_text("<html></html>")
     own = tiny(Ball3D().spec)
     named = own.model_copy(update={"surrogate": own.surrogate.model_copy(update={"backbone": "network.py:Net"})})
     save_bundle(place / "own.safetensors", Bundle(seeded(Ball3D().spec), named))
     wishes = ("training.epochs=1", "training.samples=128", "training.validation=8", "training.calibration=0")
     settings = [part for wish in wishes for part in ("--set", wish)]
     command("train", "ball3d", "--data", place / "balls", "--preset", "smoke", *settings, "--out", place / "run")
+    shutil.copytree(place / "run", place / "torn")
+    (place / "torn" / "checkpoint.pt").write_bytes((place / "run" / "checkpoint.pt").read_bytes()[:100])
     write_inputs(place)
 
 
@@ -122,3 +149,6 @@ def write_inputs(place: Path) -> None:
     with h5py.File(place / "group.h5", "w") as file:
         file.create_group("state")
     (place / "text.h5").write_text("no")
+    (place / "zero.h5").write_bytes(b"")
+    (place / "cut.h5").write_bytes((place / "alone.h5").read_bytes()[:700])
+    (place / "folder.h5").mkdir()

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from hybridworld.app import completion, doctor
 from hybridworld.app.cli import app
 from hybridworld.deploy import engines
-from hybridworld.deploy.engines import Memory, Verdict
+from hybridworld.deploy.verdicts import Memory, Verdict
 from hybridworld.surrogate.engines.registry import installed
 
 

@@ -13,8 +13,9 @@ import pytest
 import torch
 
 import hybridworld as hw
-from hybridworld.deploy import engines
-from hybridworld.deploy.engines import Memory, Verdict, compare_engines, key_of, set_engine
+from hybridworld.deploy import engines, verdicts
+from hybridworld.deploy.engines import compare_engines, set_engine
+from hybridworld.deploy.verdicts import MEMORY, Memory, Verdict, key_of
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.surrogate.engines.registry import ENGINES
@@ -146,12 +147,12 @@ def test_a_network_that_cannot_be_exported_stays_with_eager_torch(file, monkeypa
 # What is remembered.
 
 
-def remember(model, **verdicts):
+def remember(model, **found):
     """Write a memory by hand."""
     folder = Memory.of(model.surrogate).folder
     folder.mkdir(parents=True, exist_ok=True)
-    known = {name: {"engine": name, **verdicts.get(name.replace("-", "_"), {"failure": "is slow"})} for name in ENGINES}
-    (folder / engines.MEMORY).write_text(json.dumps(known))
+    known = {name: {"engine": name, **found.get(name.replace("-", "_"), {"failure": "is slow"})} for name in ENGINES}
+    (folder / MEMORY).write_text(json.dumps(known))
     return folder
 
 
@@ -165,7 +166,8 @@ def test_nothing_is_tried_when_a_model_is_loaded(file, monkeypatch):
 
 
 def test_a_choice_is_used_again_until_the_model_changes(file, monkeypatch):
-    monkeypatch.setattr(engines, "installed", lambda quick=False: ["eager-bf16"])
+    for module in (engines, verdicts):
+        monkeypatch.setattr(module, "installed", lambda quick=False: ["eager-bf16"])
     monkeypatch.setattr(engines, "try_engines", tried_here)
     said = []
     model = load(file)
@@ -206,7 +208,7 @@ def test_an_engine_that_cannot_be_opened_is_told_and_eager_torch_answers(file):
 
 def test_a_broken_memory_is_no_memory(file):
     folder = remember(load(file))
-    (folder / engines.MEMORY).write_text('{"openvino": {"gain"')
+    (folder / MEMORY).write_text('{"openvino": {"gain"')
     assert not Memory.of(load(file).surrogate).verdicts
 
 
@@ -216,7 +218,7 @@ def test_what_changes_the_key(file, monkeypatch):
     monkeypatch.setenv("HYBRIDWORLD_THREADS", "1")
     assert key_of(net) in keys  # state vectors use one thread anyway
     for name, value in (("cpu", "another"), ("version_of", "2"), ("instructions", "flags: avx")):
-        monkeypatch.setattr(engines, name, lambda *given, value=value: value)
+        monkeypatch.setattr(verdicts, name, lambda *given, value=value: value)
         keys.add(key_of(net))
     net.load_state_dict({name: values + 1 for name, values in net.state_dict().items()})
     keys.add(key_of(net))
@@ -224,10 +226,10 @@ def test_what_changes_the_key(file, monkeypatch):
 
 
 def test_old_models_are_forgotten(cache, monkeypatch):
-    monkeypatch.setattr(engines, "KEPT", 2)
+    monkeypatch.setattr(verdicts, "KEPT", 2)
     for name in "abcd":
         (cache / name).mkdir(parents=True)
-    engines.forget()
+    verdicts.forget()
     assert len(list(cache.iterdir())) == 2
 
 

@@ -370,7 +370,7 @@ def test_bad_wishes_are_refused_in_words(change, says):
         hw.wrap(**{"f": foreign.leap, "system": ENV, "count": 20, **change})
 
 
-def test_an_error_of_the_model_itself_is_its_own_once_it_has_answered():
+def test_an_error_of_the_model_is_told_with_its_line_and_remains_the_cause():
     calls = []
 
     def failing(states, horizon, params):
@@ -379,8 +379,11 @@ def test_an_error_of_the_model_itself_is_its_own_once_it_has_answered():
             raise ZeroDivisionError("as its author wrote it")
         return foreign.leap(states, horizon, params)
 
-    with pytest.raises(ZeroDivisionError, match="as its author wrote it"):
+    with pytest.raises(
+        hw.CodeFailure, match=r"raised ZeroDivisionError: as its author wrote it \(.*, line \d+: raise Zero"
+    ) as caught:
         hw.wrap(failing, ENV, count=20)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_a_forecast_names_no_training_that_nobody_knows(model):

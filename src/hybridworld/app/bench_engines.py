@@ -7,7 +7,8 @@ from hybridworld.app.loading import load_hybrid
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import publish
 from hybridworld.bench.engines import SIZES, EngineTiming, time_engines
-from hybridworld.deploy.engines import EXACT, SHARE, in_words, version_of
+from hybridworld.deploy.engines import EXACT, SHARE, in_words
+from hybridworld.deploy.verdicts import version_of
 from hybridworld.physics.arguments import checked_horizon
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.engines.registry import ENGINES, installed

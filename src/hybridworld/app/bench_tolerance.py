@@ -32,6 +32,7 @@ def report_tolerances(
     if data is not None:
         check_fits(model, hybrid.spec, data, Dataset(data).spec)
     splits, known = unseen_splits(hybrid, data), bounded_horizons(hybrid, model)
+    hybrid.known_bound().check(coverage)
     with stderr.status("") as status:
         rows = measure_tolerances(hybrid, splits, known, tolerances, count, coverage, status.update)
     assert hybrid.bound is not None

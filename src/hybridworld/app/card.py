@@ -28,6 +28,8 @@ def make_card(
     The data of a model that ships with the package go into `out` as well, unless it is made for a `release`.
     """
     path, told = find_model(model), notes_in(notes) if notes else []
+    if release and not ships(path):
+        raise InvalidInput(f"--release is for a model that ships, and {path} does not: leave it out.")
     bundle = load_model(path, backbone, environment)
     solver = solver_of(bundle, environment)
     spec = bundle.surrogate.spec

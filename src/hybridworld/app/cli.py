@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from typer.core import TyperGroup
 
 from hybridworld import __version__
 from hybridworld.app.commands import agents, bench, data, doctor, models, reproduce, systems, training
-from hybridworld.errors import HybridWorldError
+from hybridworld.errors import HybridWorldError, InvalidInput
 
 GROUPS = (systems, data, training, models, agents, bench, reproduce, doctor)
 """The modules whose commands there are, in the order of `--help`."""
@@ -58,6 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads sleep while they wait: others may need the core
     warnings.formatwarning = warning_in_words
     try:
+        refuse_empty(sys.argv[1:] if arguments is None else arguments)
         app(arguments)
     except HybridWorldError as error:
         sentence = str(error)
@@ -67,6 +69,14 @@ def main(arguments: list[str] | None = None) -> None:
         sentence = "This takes more memory than there is: ask for less."
     print(f"Error: {sentence}", file=sys.stderr)
     sys.exit(1)
+
+
+def refuse_empty(arguments: list[str]) -> None:
+    """Raise where an option has an empty value: mostly a shell variable that is not set, and no wish for a default."""
+    for option, value in pairwise(["", *arguments]):
+        name = option if option.startswith("-") and not value else value.removesuffix("=")
+        if name.startswith("-") and (not value or value.endswith("=")) and name.strip("-"):
+            raise InvalidInput(f"{name} is '': give it a value, or leave it out.")
 
 
 def warning_in_words(

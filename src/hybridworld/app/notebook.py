@@ -17,6 +17,7 @@ from hybridworld.physics.arguments import checked_path, number, shown, whole
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system
 from hybridworld.training.recipe import Request
+from hybridworld.training.schedule import LEAST_MINUTES
 
 System = Environment | str | Path
 """A system, its name, or path/to/file.py:Class."""
@@ -37,10 +38,10 @@ def generate(
     An interrupted one goes on where it was.
     """
     if count is not None:
-        if not isinstance(count, Mapping):
+        if not isinstance(count, Mapping) or not count:
             raise InvalidInput(f"The count is {shown(count)}: give trajectories per split, as {{'train': 400, 'val': 50}}.")
         count = {split: whole(f"The count of {split}", n, 1) for split, n in count.items()}
-    if isinstance(splits, str) or not isinstance(splits, Sequence | None):
+    if isinstance(splits, str) or not isinstance(splits, Sequence | None) or (splits is not None and not splits):
         raise InvalidInput(f"The splits are {shown(splits)}: give a list, as ['train', 'val'].")
     folder = checked_path("out", out)
     workers = None if workers is None else whole("The number of workers", workers, 1)
@@ -71,7 +72,7 @@ def train(
         raise InvalidInput(f"The settings are {shown(settings)}: give them as {{'training.epochs': 5}}.")
     wishes = [f"{name}={setting_in_words(value)}" for name, value in (settings or {}).items()]
     root, folder = None if data is None else checked_path("data", data), None if out is None else checked_path("out", out)
-    minutes = None if minutes is None else number("The number of minutes", minutes)
+    minutes = None if minutes is None else number("The number of minutes", minutes, LEAST_MINUTES)
     streams = root is None and minutes is None
     asked = Request(environment, root, streams, minutes, start, preset, wishes, folder, began=monotonic(), device=device)
     bundle = train_surrogate(asked)

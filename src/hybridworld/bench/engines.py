@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from hybridworld.deploy.engines import MANY, Memory, Verdict, compare_engines, opened
+from hybridworld.deploy.engines import MANY, compare_engines, opened
 from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.deploy.verdicts import Memory, Verdict
 from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.engines.engine import Running
 from hybridworld.surrogate.engines.registry import EAGER

@@ -17,7 +17,7 @@ from hybridworld.data.plan import FOLDERS
 from hybridworld.data.verified import Verified
 from hybridworld.data.well_file import WellFile
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.arguments import checked_path
+from hybridworld.physics.arguments import checked_path, shown
 from hybridworld.physics.spec import REGIMES, SPLITS, StateSpec
 
 IN_MEMORY = 256 * 2**20
@@ -53,7 +53,7 @@ class Dataset:
 
     def source(self, split: str) -> "Split":
         """The trajectories of one split, from which `Pairs` draws."""
-        if split not in self._splits:
+        if split not in self.splits:
             raise InvalidInput(f"The dataset has no split '{split}': choose one of {', '.join(self.splits)}.")
         return self._splits[split]
 
@@ -179,6 +179,8 @@ def _paths(root: Path) -> dict[str, list[Path]]:
 
 def _checked(numbers: np.ndarray, count: int, what: str) -> np.ndarray:
     numbers = np.asarray(numbers)
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise InvalidInput(f"The {what} is {shown(numbers.tolist())}: it must be a whole number.")
     outside = (numbers < 0) | (numbers >= count)
     if outside.any():
         raise InvalidInput(f"There is no {what} {numbers[outside][0]}: they are numbered 0 to {count - 1}.")

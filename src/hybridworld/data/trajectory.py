@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hybridworld.data.atomic import make_place
 from hybridworld.data.room import check_memory
 from hybridworld.data.well import write_trajectories
 from hybridworld.errors import InvalidInput
@@ -64,7 +65,12 @@ class Trajectory:
     def save(self, path: Path | str) -> None:
         """Write it as HDF5 in The Well's layout."""
         write_trajectories(
-            checked_path("The file", path), self.environment, self.split, [self.seed], [self.sample], self.states[None]
+            make_place(checked_path("The file", path)),
+            self.environment,
+            self.split,
+            [self.seed],
+            [self.sample],
+            self.states[None],
         )
 
 

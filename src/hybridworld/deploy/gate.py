@@ -18,7 +18,16 @@ from hybridworld.deploy.deferral import KEEP
 from hybridworld.deploy.forecast import Forecast, by_horizon, merged
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import InvalidInput
-from hybridworld.physics.arguments import as_array, checked_horizon, checked_params, checked_states, number, shown, whole
+from hybridworld.physics.arguments import (
+    as_array,
+    checked_horizon,
+    checked_params,
+    checked_seed,
+    checked_states,
+    number,
+    shown,
+    whole,
+)
 from hybridworld.trust.bounds import COVERAGE
 
 WINDOW, FALSE_ALARMS = 500, 0.001
@@ -85,6 +94,8 @@ class Gate:
             raise InvalidInput(f"The model of a gate is {shown(model)}: give a loaded one, as hw.load('ball3d').")
         if model.calibration is None:
             raise InvalidInput(f"The model of {model.spec.name} has no validation scores: run `hybridworld calibrate`.")
+        if not isinstance(adaptive, bool):
+            raise InvalidInput(f"adaptive is {shown(adaptive)}: it must be True or False.")
         keep = KEEP if q is None else q
         promised = COVERAGE if coverage is None else coverage
         for name, value in {"audit share": audit, "false alarm rate": false_alarms, "coverage": promised, "q": keep}.items():
@@ -101,7 +112,7 @@ class Gate:
         self.model, self.q, self.tolerance = model, keep, tolerance
         self._calibration, self._adaptive, self._audit, self._coverage = model.calibration, adaptive, audit, coverage
         self._window, self._false_alarms = window, false_alarms
-        self._rng = np.random.default_rng(whole("The seed", seed))
+        self._rng = np.random.default_rng(checked_seed(seed))
         self._recent: dict[float, deque[float]] = defaultdict(lambda: deque(maxlen=window))  # horizon -> scores
         self._shares: dict[float, float] = {}  # horizon -> share of these
         self._fresh: list[list[float]] = []  # ranks since the last test

@@ -25,6 +25,7 @@ from hybridworld.errors import InvalidInput
 from hybridworld.physics.arguments import (
     as_array,
     as_number,
+    checked_beginning,
     checked_horizon,
     checked_params,
     checked_path,
@@ -202,6 +203,7 @@ class HybridModel:
         states, single = checked_states(self.spec, state)
         if not len(states):
             raise InvalidInput(f"{self.spec.name}: there are no states; give at least 1.")
+        checked_beginning(beginning)
         horizons = checked_horizon(horizon, 0 if single else len(states))
         blind = params is None and mode == 1 and not self.surrogate.config.params  # nobody looks at them
         rows = np.zeros((len(states), len(self.spec.params))) if blind else checked_params(self.spec, params, len(states))
@@ -305,6 +307,8 @@ class HybridModel:
     ) -> Delivered | None:
         """What that tolerance costs and delivers on the validation data; None where there is no bound for the horizon."""
         check_tolerance(tolerance)
+        checked_beginning(beginning)
+        checked_horizon(horizon, 0)
         share = COVERAGE if coverage is None else coverage
         return expected(self.known_bound(), horizon, tolerance, share, beginning) if self.bounded(horizon) else None
 
@@ -415,5 +419,5 @@ class HybridModel:
 
 
 def mapped_by(signal: TrustSignal, answered: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """Of the horizons that a surrogate answers, those of which the signal draws a map; None: all."""
+    """The horizons among those a surrogate answers for which the signal draws a map; None: all."""
     return composed(answered) if answered is not None and signal.cost.parts else answered

@@ -11,7 +11,7 @@ from hybridworld.deploy.engines import set_engine
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import InvalidInput, nearest
-from hybridworld.physics.arguments import shown
+from hybridworld.physics.arguments import checked_text, shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.surrogate.bundle import Bundle, Code, load_bundle
@@ -56,6 +56,8 @@ def load(
     """
     if solver is not None and not isinstance(solver, Environment):
         raise InvalidInput(f"The solver is {shown(solver)}: give a system, as hw.system('file.py:Class').")
+    if dask is not None:
+        checked_text("The address of the dask scheduler", dask)
     loaded = ready(load_bundle(find_model(model), backbone, solver), solver, dask, signal, device, str(model))
     set_engine(loaded, engine)
     return loaded

@@ -1,4 +1,4 @@
-"""Bring your own model: anybody's propagator with error map, thresholds, bounds, gate and rollouts.
+"""Bring your own model: any propagator with error map, thresholds, bounds, gate and rollouts.
 
     wrap(f, system)              calibrated against the system's solver, which then answers in mode 2
     wrap(f, data=DIR)            calibrated against recorded trajectories: mode 1, and the error map

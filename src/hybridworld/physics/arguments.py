@@ -48,6 +48,20 @@ def whole(what: str, value: Any, low: int = 0) -> int:
     return int(value)
 
 
+def checked_seed(value: Any) -> int:
+    """The number of a trajectory or of a random draw: files keep it in 64 bits."""
+    seed = whole("The seed", value)
+    if seed >= 2**63:
+        raise InvalidInput(f"The seed is {seed}; it must be below 2^63.")
+    return seed
+
+
+def checked_beginning(value: Any) -> None:
+    """Raise unless it says that states begin their trajectories, that they do not, or nothing."""
+    if not (value is None or isinstance(value, bool | np.bool_)):
+        raise InvalidInput(f"beginning is {shown(value)}: it must be True, False or None, for all states together.")
+
+
 def checked_text(what: str, value: Any) -> str:
     """The value, a text."""
     if not isinstance(value, str):
@@ -139,7 +153,7 @@ def checked_horizon(horizon: Any, count: int) -> float | np.ndarray:
         values = np.array([found])
     else:
         values = as_array("The horizon", horizon)
-        if values.dtype.kind not in "fiu" or values.shape != (count,):
+        if values.dtype.kind not in "fiu" or values.shape != (count,) or not count:
             several = f", or one for each of {count} states" if count else ""
             raise InvalidInput(f"The horizon is {shown(horizon)}: it must be a positive number of frames{several}.")
     wrong = ~((values > 0) & np.isfinite(values))

@@ -30,7 +30,7 @@ def check_environment(environment: Environment) -> list[str]:
         return [f"{environment!r} is not an instance of hybridworld.Environment (an instance is needed, not the class)."]
     try:
         spec = environment.spec
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return [f"`spec` raised {raised(error)}."]
     findings = list(_check_spec(spec))
     if findings:
@@ -59,7 +59,7 @@ def _run(check: Callable[..., Iterator[str]], *arguments: object) -> list[str]:
         return list(check(*arguments))
     except HybridWorldError as error:
         return [str(error)]
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return [f"{check.__name__.removeprefix('_check_').capitalize()} could not be checked: {raised(error)}."]
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hybridworld.errors import CodeFailure, HybridWorldError, InvalidInput, SolverFailure, raised
-from hybridworld.physics.arguments import checked_params, checked_states, first_non_finite, shown, whole
+from hybridworld.physics.arguments import checked_params, checked_seed, checked_states, first_non_finite, shown, whole
 from hybridworld.physics.brushes import Brush, painting
 from hybridworld.physics.spec import SPLITS, StateSpec
 from hybridworld.physics.symmetry import Symmetry
@@ -167,7 +167,7 @@ class Environment(ABC):
     def initial(self, split: str, seed: int) -> Sample:
         """The beginning of trajectory number `seed` of a split. No two pairs (split, seed) share their random numbers."""
         self.spec.regime(split)
-        rng = np.random.default_rng([SPLITS.index(split), whole("The seed", seed)])
+        rng = np.random.default_rng([SPLITS.index(split), checked_seed(seed)])
         with self._blamed("sample"):
             return self.sample(rng, split)
 
@@ -215,6 +215,8 @@ class Environment(ABC):
 
     def resized(self, grid: tuple[int, ...]) -> Self:
         """The same physics on another grid over the same domain."""
+        if not isinstance(grid, Iterable):
+            raise InvalidInput(f"{self.spec.name}: the grid is {shown(grid)}: give the cells along each axis, as (64, 64).")
         cells = tuple(whole(f"{self.spec.name}: the number of cells", each, 1) for each in grid)
         if len(cells) != len(self.spec.grid):
             raise InvalidInput(f"{self.spec.name}: the grid {cells} has {len(cells)} axes, not {len(self.spec.grid)}.")
@@ -265,7 +267,7 @@ class Environment(ABC):
             yield
         except HybridWorldError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise CodeFailure(f"{self.spec.name}: {what} raised {raised(error)}.") from error
 
     def _check_answer(self, states: np.ndarray, frames: int, params: np.ndarray, answer: np.ndarray) -> None:

@@ -97,11 +97,11 @@ def _instance(found: type, name: str) -> Environment:
         raise InvalidInput(f"System '{name}' lacks {', '.join(missing)}: an Environment must define them.")
     try:
         system = found()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InvalidInput(f"System '{name}' cannot be created without arguments: {raised(error)}.") from error
     try:
         spec = system.spec
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CodeFailure(f"System '{name}': `spec` raised {raised(error)}.") from error
     if not isinstance(spec, StateSpec):
         raise CodeFailure(f"System '{name}': `spec` is {shown(spec)}, not a hybridworld.StateSpec.")

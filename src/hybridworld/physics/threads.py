@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from hybridworld.errors import InvalidInput
+from hybridworld.physics.arguments import whole
 
 SMALL = 500_000
 """Cell updates (cells x frames) below which a second thread costs more than it brings."""
@@ -30,7 +31,7 @@ def thread_count() -> int:
 @contextmanager
 def thread_limit(threads: int) -> Iterator[None]:
     """Solvers called inside, from this thread, use at most so many threads."""
-    token = _limit.set(threads)
+    token = _limit.set(whole("The number of threads", threads, 1))
     try:
         yield
     finally:

@@ -150,6 +150,8 @@ class Catalogue:
         for wish in models or ():
             name, _, file = wish.rpartition("=")
             path = find_model(file)
+            if "/" in name:
+                raise InvalidInput(f"The name '{name}' has a slash, which no address of a model can hold: choose another one.")
             self._named.add(path.resolve())
             self.add(self._load(name or (file if file in shipped() else name_of(path)), path))
         self._add_systems()

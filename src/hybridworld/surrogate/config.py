@@ -58,7 +58,7 @@ class SurrogateConfig(Section):
 class TrainingConfig(Section):
     """Settings of the training: what is learned from, the loss, the optimiser, and how long."""
 
-    seed: int = Field(0, ge=0, description="of initial weights and batches")
+    seed: int = Field(0, ge=0, lt=2**63, description="of initial weights and batches")
     horizons: tuple[int, ...] = Field(description="horizons in frames: validated at, and the range that training draws from")
     draw: Literal["range", "listed"] = Field(
         "range", description="range: every whole horizon from the shortest to the longest, log-uniform; listed: these alone"

@@ -97,7 +97,7 @@ class Surrogate(nn.Module):
             network = make(*arguments, **options)
             with torch.no_grad():
                 answer = network.eval()(z, torch.zeros(2, CONDITION))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise CodeFailure(f"{name} raised {raised(error)}.") from error
         if not isinstance(answer, Tensor) or answer.shape != z.shape:
             raise CodeFailure(f"{name} maps states of shape {tuple(z.shape)} to {shown(answer)}; the shape must stay.")

@@ -1,4 +1,4 @@
-"""Anybody's model as a surrogate:   f(states, horizon[, params]) -> states, a torch module or any callable, NumPy or torch.
+"""Any model as a surrogate:   f(states, horizon[, params]) -> states, a torch module or any callable, NumPy or torch.
 
 f gets a batch of states (batch, channels, *grid), the horizon in frames as a number, and where it takes them the parameters of
 the dynamics (batch, number of spec.params). Torch modules work in float32, NumPy functions in float64.
@@ -26,8 +26,16 @@ SAME = 1e-2
 """Deviations by which two answers to one question may differ, on another machine or with another version of a library."""
 
 
+class _Raised(CodeFailure):
+    """The user's model raised something; `told` says what, and where."""
+
+    def __init__(self, told: str) -> None:
+        super().__init__(f"The model raised {told}.")
+        self.told = told
+
+
 class Wrapped(Surrogate):
-    """A surrogate whose answers are those of somebody's model `f`; `made` says if code without arguments made it.
+    """A surrogate whose answers are those of a model `f`; `made` says if code without arguments made it.
 
     `answered` are the horizons that it answers, None: all up to the longest of the scales. `example` is a state with its
     parameters: the answer to it travels with the model and tells whether code that is found later is still the same.
@@ -91,10 +99,8 @@ class Wrapped(Surrogate):
             try:
                 with torch.inference_mode():
                     return self(self.example_state[None], horizon, self.example_params[None])[0].clone()
-            except HybridWorldError:
-                raise
-            except Exception as error:
-                failures.append(f"with {'NumPy arrays' if self.takes_arrays else 'torch tensors'} {raised(error)}")
+            except _Raised as error:
+                failures.append(f"with {'NumPy arrays' if self.takes_arrays else 'torch tensors'} {error.told}")
         raise CodeFailure(
             f"The model cannot answer a state of shape {self.spec.shape} at {listed([horizon])}: {'; '.join(failures)}."
         )
@@ -134,7 +140,12 @@ class Wrapped(Surrogate):
         given: list[Any] = [each.detach().clone() for each in ((states, params) if self.config.params else (states,))]
         if self.takes_arrays:
             given = [each.cpu().double().numpy() for each in given]
-        answer = self.f(given[0], number(horizon), *given[1:])
+        try:
+            answer = self.f(given[0], number(horizon), *given[1:])
+        except HybridWorldError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise _Raised(raised(error)) from error
         found = answer if isinstance(answer, Tensor) else np.asarray(answer)
         real = not found.is_complex() if isinstance(found, Tensor) else found.dtype.kind in "fiu"
         if not real or found.shape != states.shape:
@@ -188,7 +199,7 @@ def model_from(code: Any) -> Callable[..., Any]:
         return code
     try:
         made = code()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CodeFailure(f"{name_of(code)} makes no model: without arguments it raised {raised(error)}.") from error
     if not callable(made):
         raise CodeFailure(f"{name_of(code)} makes {shown(made)}: it must return a model, a function or a torch module.")

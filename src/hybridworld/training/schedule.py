@@ -44,8 +44,9 @@ FILLING = 0.15
 UNITS = 0.05
 """The share of a budget in which units are measured, where that takes trajectories of its own."""
 FEWEST_UNITS = 8
+LEAST_MINUTES = 0.05
 MOST_MINUTES = 100_000
-"""The largest budget of a training in minutes: more than two months."""
+"""The smallest and the largest budget of a training: three seconds, and more than two months."""
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ def models(
     """List the models that ship; with a name, print its card: data, recipe, price, accuracy, known failures."""
     from hybridworld.app.models import show_card, show_models
 
-    if model:
+    if model is not None:
         show_card(model, as_json=json)
     else:
         show_models(as_json=json)
