@@ -1,5 +1,7 @@
 """Sets of objects through data, network, map and picture: any number, any order."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -18,6 +20,7 @@ from hybridworld.figures.trajectories import animate_trajectory, picture, trajec
 from hybridworld.physics.symmetry import Symmetry
 from hybridworld.physics.tabletop import Tabletop
 from hybridworld.physics.tabletop_bodies import KIND, POSITION
+from hybridworld.physics.task import Mark
 from hybridworld.surrogate.backbones import default_backbone, find_backbone
 from hybridworld.surrogate.normalisation import free_motion, free_paths, measure
 from hybridworld.surrogate.objects import Objects, approach
@@ -114,7 +117,7 @@ def test_the_wells_layout_holds_objects(tmp_path):
     trajectory = hw.simulate(ENV, frames=3)
     trajectory.save(path)
     file = WellFile(path)
-    assert format_faults(path) == [] and file.spec == ENV.spec.__class__(**{**vars(ENV.spec), "frames": 4, "horizons": (1, 2)})
+    assert format_faults(path) == [] and file.spec == replace(ENV.spec, frames=4, horizons=(1, 2))
     out = np.empty((4, *ENV.spec.shape), np.float32)
     file.fill(out, 0, slice(None))
     np.testing.assert_array_equal(out, trajectory.states.astype(np.float32))
@@ -128,7 +131,7 @@ def test_pictures_of_objects(tmp_path):
     assert len(trajectory_page(ENV.spec, states, "title").axes) == 8
     errors = np.linspace(0, 1, 4)
     assert page_of_forecasts(ENV.spec, [ForecastRow("", states[0], states[4], errors, states[3], errors)], "title").axes
-    animate_trajectory(ENV.spec, states, "title", tmp_path / "film.gif", mark=np.zeros(3))
+    animate_trajectory(ENV.spec, states, "title", tmp_path / "film.gif", mark=Mark(np.zeros(3), 1))
     assert (tmp_path / "film.gif").read_bytes()[:3] == b"GIF"
     assert picture(ENV.spec, states[0], "title").shape[2] == 3
 

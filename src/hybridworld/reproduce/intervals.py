@@ -154,7 +154,8 @@ def auroc_of_labels(scores: np.ndarray, labels: np.ndarray, draws: int = 2_000, 
     def auroc(chosen: np.ndarray) -> np.ndarray:
         return (chosen.sum(axis=-1) - lowest) / wrong
 
-    drawn = np.random.default_rng(seed).permuted(np.tile(ranks, (draws, 1)), axis=1)[:, :hits]
+    rng = np.random.default_rng(seed)
+    drawn = np.stack([rng.choice(ranks, hits, replace=False, shuffle=False) for _ in range(draws)])
     reach = float(np.quantile(np.abs(auroc(drawn) - 0.5), LEVEL, method="higher"))
     value = float(auroc(ranks[labels]))
     return Interval(value, value - reach, value + reach)
