@@ -11,7 +11,7 @@ from hybridworld.deploy.engines import set_engine
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.remote import solve_on
 from hybridworld.errors import InvalidInput, nearest
-from hybridworld.physics.arguments import checked_text, shown
+from hybridworld.physics.arguments import checked_text, is_file, shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.registry import find_system, known_systems
 from hybridworld.surrogate.bundle import Bundle, Code, load_bundle
@@ -196,7 +196,7 @@ def find_model(model: str | Path) -> Path:
     if str(model) in known:
         return known[str(model)]
     path = Path(model)
-    if path.suffix != ".safetensors" and not path.is_file():
+    if path.suffix != ".safetensors" and not is_file(path):
         names = ", ".join(known) or "none"
         raise InvalidInput(
             f"There is no model '{model}': shipped are {names}; give one of them, or path/to/model.safetensors."

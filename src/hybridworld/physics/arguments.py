@@ -76,6 +76,14 @@ def checked_path(what: str, value: Any) -> Path:
     return Path(value)
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; none has a name that the system refuses."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def as_array(what: str, values: Any) -> np.ndarray:
     """The values as an array in the memory of this machine; gradients of a tensor stay behind."""
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from hybridworld.errors import CodeFailure, InvalidInput, nearest, raised
-from hybridworld.physics.arguments import shown
+from hybridworld.physics.arguments import is_file, shown
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import StateSpec
 
@@ -60,7 +60,7 @@ def find_system(name: str | Path) -> Environment:
 
 def module_from_file(path: Path) -> ModuleType:
     """What a user's file defines."""
-    if not path.is_file():
+    if not is_file(path):
         raise InvalidInput(f"There is no file {path}.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None

@@ -254,7 +254,10 @@ def _check_choice(what: str, value: Any, known: Iterable[str]) -> None:
 def _check_interval(what: str, interval: Any) -> None:
     """Two real numbers, the first not above the second; they may be infinite, or the same."""
     try:
-        low, high = map(float, interval)
+        low, high = interval
+        if isinstance(low, str) or isinstance(high, str):
+            raise TypeError
+        low, high = float(low), float(high)
     except (TypeError, ValueError):
         raise InvalidInput(f"{what} is {interval!r}: give two numbers, as (low, high).") from None
     if not low <= high:
