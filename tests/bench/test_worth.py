@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import hybridworld as hw
 from hybridworld.app.cli import app
+from hybridworld.bench.worth import comparison
 from hybridworld.bench.worth.contenders import draw_starts as draw
 from hybridworld.bench.worth.contenders import interpolated, interpolation, methods_for, rival_answer
 from hybridworld.bench.worth.frontier import draw_frontier
@@ -370,6 +371,20 @@ def test_json_and_markdown_of_the_model_that_ships(tmp_path):
     page = (tmp_path / "docs/worth.md").read_text()
     assert all(f"- {said}" in page for said in told["verdicts"]) and "## Break-even" in page
     assert re.search(r"!\[.*\]\(worth\.png\)", page) and (tmp_path / "docs/worth.png").exists()
+
+
+def test_what_was_measured_before_an_interruption_is_kept(tmp_path, monkeypatch):
+    def interrupted(environment, starts, horizon, *rest):
+        if horizon == 4:
+            raise KeyboardInterrupt
+        return measure(environment, starts, horizon, *rest)
+
+    monkeypatch.setattr(comparison, "measure", interrupted)
+    page = tmp_path / "worth.md"
+    command = ["bench", "worth", "ball3d", "--horizon", "2", "--horizon", "4", "--count", "3", "--out", str(page)]
+    assert CliRunner().invoke(app, command).exit_code == 130
+    assert "## Horizon: 2 frames" in page.read_text() and "4 frames" not in page.read_text()
+    assert page.with_suffix(".png").exists()
 
 
 def test_a_system_of_the_users_own_without_a_model(tmp_path, monkeypatch):

@@ -7,8 +7,8 @@ from typing import Any
 from hybridworld.app.durations import time_in_words
 from hybridworld.app.loading import load_hybrid
 from hybridworld.app.progress import stages
-from hybridworld.app.tables import Rows, publish_sections
-from hybridworld.bench.worth.comparison import compare
+from hybridworld.app.tables import Rows, publish_sections, write_sections
+from hybridworld.bench.worth.comparison import Comparison, compare
 from hybridworld.bench.worth.measure import REPEATS, Row
 from hybridworld.bench.worth.verdict import HOW, digits, gain_of, verdicts
 from hybridworld.data.atomic import make_folder
@@ -17,6 +17,7 @@ from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.engines.registry import EAGER
 from hybridworld.surrogate.horizons import listed
 
+COMMAND = "hybridworld bench worth"
 HEADERS = ("method", "ms", "batched", "error", "95 %", "p95", "to finer", "gain", "at equal error", "batched", "deferred")
 
 
@@ -24,26 +25,29 @@ def report_worth(
     environment: Environment, model: str | None, backbone: str | None, horizons: Sequence[int], count: int | None, split: str,
     as_json: bool, out: Path | None, signal: str | None = None, engine: str = EAGER,
 ) -> None:  # fmt: skip
-    """Compare a model with all solvers, draw the picture and publish the tables.
+    """Compare a model with all solvers, draw the picture and publish the tables; `out` is written after each horizon.
 
     Without a model the tables show what a surrogate would have to beat.
     """
     from hybridworld.bench.worth.frontier import draw_frontier  # the plotting library
 
     hybrid = load_hybrid(model, environment, backbone, signal=signal, engine=engine) if model else None
+
+    def keep(found: Comparison) -> tuple[dict[str, Any], dict[str, Rows], str]:
+        """Draw and write what is known; returns content, tables and title."""
+        spec, content = found.environment.spec, found.content
+        picture = out.with_suffix(".png") if out else Path("out") / f"{spec.name}-worth.png"
+        title, sections = f"{spec.name}: is a surrogate worth it?", sections_of(content, found.by_horizon)
+        make_folder(picture.parent)
+        draw_frontier(found.rows, picture, f"{title}\n{subtitle(spec, content)}")
+        if out:
+            write_sections(sections, title, in_words(content), out, COMMAND, f"\n![{title}]({picture.name})\n")
+        return content | {"model": model, "picture": str(picture)}, sections, title
+
     with stages() as tell:
-        found = compare(environment, hybrid, horizons, split, count, tell)
-    spec = found.environment.spec
-    picture = out.with_suffix(".png") if out else Path("out") / f"{spec.name}-worth.png"
-    content = found.content | {"model": model, "picture": str(picture)}
-    title = f"{spec.name}: is a surrogate worth it?"
-    make_folder(picture.parent)
-    draw_frontier(found.rows, picture, f"{title}\n{subtitle(spec, content)}")
-    publish_sections(
-        content, sections_of(content, found.by_horizon), title, in_words(content), as_json, out, "hybridworld bench worth"
-    )
-    if out:
-        out.write_text(f"{out.read_text()}\n![{title}]({picture.name})\n")
+        found = compare(environment, hybrid, horizons, split, count, tell, keep)
+    content, sections, title = keep(found)
+    publish_sections(content, sections, title, in_words(content), as_json, None, COMMAND)
 
 
 def subtitle(spec: StateSpec, content: dict[str, Any]) -> str:

@@ -41,7 +41,6 @@ def publish_sections(
 
     What could not be measured is `-` in a table, and null in JSON.
     """
-    sections = {heading: [[without_nan(cell) for cell in row] for row in rows] for heading, rows in sections.items()}
     if as_json:
         print(json.dumps(in_json(content), indent=2, allow_nan=False))
     else:
@@ -52,13 +51,18 @@ def publish_sections(
                 console.print(f"\n{heading}", soft_wrap=True, markup=False)
             table = Table(*rows[0], box=None, header_style="dim", padding=(0, 0, 0, 1))
             for row in rows[1:]:
-                table.add_row(*row)
+                table.add_row(*map(without_nan, row))
             console.print(table)
         console.print(f"[dim]{how}\n{footnote()}[/dim]", soft_wrap=True)
     if out:
-        body = "\n\n".join(in_markdown(heading, rows) for heading, rows in sections.items())
-        make_folder(out.parent)
-        out.write_text(f"# {title}\n\nMade by `{command}`. {how}\n\n{body}\n\n{footnote()}\n")
+        write_sections(sections, title, how, out, command)
+
+
+def write_sections(sections: Mapping[str, Rows], title: str, how: str, out: Path, command: str, end: str = "") -> None:
+    """Write several tables as Markdown, with their provenance; `end` comes last."""
+    body = "\n\n".join(in_markdown(heading, rows) for heading, rows in sections.items())
+    make_folder(out.parent)
+    out.write_text(f"# {title}\n\nMade by `{command}`. {how}\n\n{body}\n\n{footnote()}\n{end}")
 
 
 def without_nan(cell: str) -> str:
@@ -79,6 +83,6 @@ def in_json(content: Any) -> Any:
 def in_markdown(heading: str, rows: Rows) -> str:
     """One table below its heading, as Markdown."""
     head, _, text = heading.partition("\n")
-    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    lines = [rows[0], ["---"] * len(rows[0]), *([without_nan(cell) for cell in row] for row in rows[1:])]
     parts = [f"## {head}" if head else "", text, "\n".join(f"| {' | '.join(row)} |" for row in lines)]
     return "\n\n".join(part for part in parts if part)

@@ -61,10 +61,11 @@ def compare(
     split: str = "test",
     count: int | None = None,
     tell: Callable[[str], None] = lambda what: None,
+    keep: Callable[[Comparison], object] = lambda found: None,
 ) -> Comparison:
     """The surrogate, the reference and every rival on `count` states of a split; without a model, what it would have to beat.
 
-    A model is compared on its own grid. `tell` hears what is being measured.
+    A model is compared on its own grid. `tell` hears what is being measured, and `keep` what is known after each horizon.
     """
     if model is not None:
         environment = model.system or environment
@@ -75,12 +76,14 @@ def compare(
     methods, unit = methods_for(environment, model), deviations(starts.states, environment.spec)
     by_horizon: dict[int, Sequence[Row]] = {}
     notes: list[str] = []
+    if model is not None and model.calibration is None:
+        notes.append("Mode 2 is left out: the model has no validation scores, which `hybridworld calibrate` gives it.")
+    found = Comparison(environment, model, split, count, unit, by_horizon, notes)
     for horizon in horizons:
         by_horizon[horizon], left_out = measure(environment, starts, horizon, methods, unit, tell, known)
         notes += left_out
-    if model is not None and model.calibration is None:
-        notes.append("Mode 2 is left out: the model has no validation scores, which `hybridworld calibrate` gives it.")
-    return Comparison(environment, model, split, count, unit, by_horizon, notes)
+        keep(found)
+    return found
 
 
 def row_content(row: Row, rows: Sequence[Row]) -> dict[str, Any]:
