@@ -82,6 +82,15 @@ def test_a_model_whose_error_is_not_known_gets_no_bfloat16(tmp_path, monkeypatch
     assert "allowed is 0" in compare_engines(model, [own("COARSE")]).verdicts[own("COARSE")].failure
 
 
+def test_bfloat16_may_err_by_a_tenth_of_the_models_error_at_each_horizon(tmp_path):
+    known = {"mse": 0.05, "horizons": {"1": {"mse": 0.01}, "4": {"mse": 0.09}}}
+    save_bundle(tmp_path / "model.safetensors", Bundle(seeded(ENV.spec), tiny(ENV.spec), known))
+    model, horizons = load(tmp_path / "model.safetensors"), torch.tensor([0.5, 1.0, 2.0, 4.0, 8.0])
+    found = engines.allowed(model, own("COARSE"), horizons)
+    np.testing.assert_allclose(found, [0.01, 0.01, 0.02, 0.03, 0.03], rtol=1e-6)
+    np.testing.assert_allclose(engines.allowed(model, own("FINE"), horizons), 1e-5, rtol=1e-6)
+
+
 def test_an_engine_that_gives_no_answer_is_out(file, monkeypatch):
     monkeypatch.setattr(engines, "try_engines", lambda *given: list(tried(*given, patience=15.0)))
     assert "no answer in 15 s" in compare_engines(load(file), [own("SLOW")]).verdicts[own("SLOW")].failure

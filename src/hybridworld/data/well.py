@@ -11,8 +11,8 @@ axis `object`, which is called open since the layout has no word for an axis wit
 the layout. The attribute `hybridworld_identity` holds the identity of the solver (`Environment.identity`).
 """
 
+import io
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,27 +60,25 @@ def file_image(
     HDF5 writes a skeleton with empty places for the fields, and the states go straight to their places: no second copy of
     them is made on the way to the disk, and they are hashed where they are.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "skeleton.hdf5"
-        with h5py.File(path, "w", alignment_threshold=ALIGNED, alignment_interval=4096) as file:
-            file.attrs.update(
-                dataset_name=spec.name,
-                grid_type="cartesian",
-                n_spatial_dims=max(len(spec.grid), 1),
-                n_trajectories=len(states),
-                split=split,
-                solver_version=version,
-                **{SPEC: spec_to_text(spec)},
-                **({IDENTITY: json.dumps(identity)} if identity else {}),
-            )
-            _write_dimensions(file, spec, states.shape[1])
-            _write_boundaries(file, spec)
-            _write_scalars(file, spec, samples)
-            _write_origin(file, seeds, samples)
-            places = _place_fields(file, spec, states, dtype)
-        size = path.stat().st_size
-        image = memory(size) if memory else np.empty(size, np.uint8)
-        _read_around(path, places, image)
+    skeleton = _Skeleton()
+    with h5py.File(skeleton, "w", alignment_threshold=ALIGNED, alignment_interval=4096) as file:
+        file.attrs.update(
+            dataset_name=spec.name,
+            grid_type="cartesian",
+            n_spatial_dims=max(len(spec.grid), 1),
+            n_trajectories=len(states),
+            split=split,
+            solver_version=version,
+            **{SPEC: spec_to_text(spec)},
+            **({IDENTITY: json.dumps(identity)} if identity else {}),
+        )
+        _write_dimensions(file, spec, states.shape[1])
+        _write_boundaries(file, spec)
+        _write_scalars(file, spec, samples)
+        _write_origin(file, seeds, samples)
+        places = _place_fields(file, spec, states, dtype)
+    image = memory(skeleton.size) if memory else np.empty(skeleton.size, np.uint8)
+    skeleton.fill_around(places, image)
     for start, room, values in places:
         whole = image[start : start + room.nbytes].view(dtype).reshape(room.shape)
         if room.vector:  # component by component: a copy with an inner loop of two steps takes more than twice as long
@@ -89,6 +87,63 @@ def file_image(
         else:
             _fill(whole, values)
     return image
+
+
+class _Room(NamedTuple):
+    """The shape of a field in the file, its bytes, and whether its last axis is that of a vector's components."""
+
+    shape: tuple[int, ...]
+    nbytes: int
+    vector: bool
+
+
+class _Skeleton(io.RawIOBase):
+    """A file in memory that keeps what was written and no more: between the writes, where the fields will be, it is zero.
+
+    A file on a disk would be at the mercy of that disk: HDF5 may crash where one fills up.
+    """
+
+    def __init__(self) -> None:
+        self._written: list[tuple[int, bytes]] = []
+        self._position = self.size = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def truncate(self, size: int | None = None) -> int:
+        self.size = self._position if size is None else size
+        return self.size
+
+    def write(self, content: Any) -> int:
+        self._written.append((self._position, bytes(content)))
+        self._position += len(self._written[-1][1])
+        self.size = max(self.size, self._position)
+        return len(self._written[-1][1])
+
+    def readinto(self, room: Any) -> int:
+        """Fill the room from the position on."""
+        found = memoryview(room).cast("B")
+        found[:] = bytes(len(found))
+        for start, content in self._written:
+            first, last = max(start, self._position), min(start + len(content), self._position + len(found))
+            if first < last:
+                found[first - self._position : last - self._position] = content[first - start : last - start]
+        self._position += len(found)
+        return len(found)
+
+    def fill_around(self, places: list[tuple[int, _Room, np.ndarray]], image: np.ndarray) -> None:
+        """Copy the file to the image, except for the places of the fields."""
+        self.seek(0)
+        for start, end in [*sorted((start, start + room.nbytes) for start, room, _ in places), (image.size, image.size)]:
+            self.readinto(image[self._position : start].data)
+            self.seek(end)
 
 
 def _dimensions(spec: StateSpec) -> dict[str, np.ndarray]:
@@ -137,14 +192,6 @@ def _write_scalars(file: h5py.File, spec: StateSpec, samples: Sequence[Sample]) 
         _varying(group.create_dataset(name, data=values, dtype="f8"), sample=True, time=False)
 
 
-class _Room(NamedTuple):
-    """The shape of a field in the file, its bytes, and whether its last axis is that of a vector's components."""
-
-    shape: tuple[int, ...]
-    nbytes: int
-    vector: bool
-
-
 def _place_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: str) -> list[tuple[int, _Room, np.ndarray]]:
     """Make the datasets without their values: where each begins in the file, its room, and the view of the states it gets."""
     groups = [file.create_group(f"t{rank}_fields") for rank in range(3)]
@@ -174,16 +221,6 @@ def _place_fields(file: h5py.File, spec: StateSpec, states: np.ndarray, dtype: s
     for group, listed in zip(groups, names, strict=True):
         group.attrs["field_names"] = np.array(listed, dtype=h5py.string_dtype())
     return places
-
-
-def _read_around(path: Path, places: list[tuple[int, _Room, np.ndarray]], image: np.ndarray) -> None:
-    """Copy the file to the image, except for the places of the fields."""
-    position = 0
-    with path.open("rb") as file:
-        for start, end in [*sorted((start, start + room.nbytes) for start, room, _ in places), (image.size, image.size)]:
-            file.seek(position)
-            file.readinto(image[position:start].data)
-            position = end
 
 
 def _fill(room: np.ndarray, values: np.ndarray) -> None:

@@ -103,11 +103,16 @@ class HybridModel:
         """Who runs its network: `eager` is torch as it is."""
         return self.surrogate.engine.name if self.surrogate.engine else "eager"
 
-    @property
-    def validation_rmse(self) -> float | None:
-        """The validation RMSE of normalised states at the horizon where it is smallest; None where it is not known."""
+    def validation_rmse(self, horizons: np.ndarray) -> np.ndarray | None:
+        """The validation RMSE of normalised states at these horizons, linear in log h between those that are known.
+
+        None where none is known.
+        """
         known = self.bundle.validation.get("horizons", {}) if self.bundle else {}
-        return min(each["mse"] for each in known.values()) ** 0.5 if known else None
+        if not known:
+            return None
+        found = sorted((float(h), each["mse"] ** 0.5) for h, each in known.items())
+        return np.interp(np.log2(horizons), *np.array([(np.log2(h), rmse) for h, rmse in found]).T)
 
     @property
     def trained_in_words(self) -> str:
