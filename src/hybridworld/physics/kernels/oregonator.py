@@ -57,6 +57,29 @@ def _react(u_row, v_row, tau, eps, f, q, newton_steps, tolerance, u_max, v_max, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _react_rosenbrock(u_row, v_row, tau, eps, f, q, u_max, v_max, gamma):
+    """One step of ROS2 of length tau on a row; for the formulas see `oregonator.react_rosenbrock`."""
+    number = u_row.dtype.type
+    zero, one, two, three = number(0), number(1), number(2), number(3)
+    a, c, half, two_qf = gamma * tau, one + gamma * tau, tau / two, two * q * f
+    af = a * f
+    for j in range(np.uint64(u_row.size)):
+        u_old, v_old = u_row[j], v_row[j]
+        inverse = one / (u_old + q)
+        share = (u_old - q) * inverse
+        slope = (one - two * u_old - two_qf * (v_old * inverse * inverse)) / eps
+        d, b = one - a * slope, af * share / eps
+        scale = one / (d * c + a * b)
+        k, m = (u_old * (one - u_old) - f * (v_old * share)) / eps, u_old - v_old
+        k, m = (c * k - b * m) * scale, (d * m + a * k) * scale
+        u, v = max(u_old + tau * k, zero), max(v_old + tau * m, zero)
+        k2, m2 = (u * (one - u) - f * (v * ((u - q) / (u + q)))) / eps - two * k, u - v - two * m
+        k2, m2 = (c * k2 - b * m2) * scale, (d * m2 + a * k2) * scale
+        u_row[j] = min(max(u_old + half * (three * k + k2), zero), u_max)
+        v_row[j] = min(max(v_old + half * (three * m + m2), zero), v_max)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _diffuse(above, row, below, new, kx, ky):
     """One FTCS step of a row; its first and last entry are the periodic images of the cells at the other end."""
     row[0], row[-1] = row[-2], row[1]
@@ -68,8 +91,9 @@ def _diffuse(above, row, below, new, kx, ky):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _advance_member(
-    u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, saved, rank, size, barrier
-):
+    u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, rosenbrock, gamma,
+    saved, rank, size, barrier,
+):  # fmt: skip
     """`frames` frames, the part of member `rank`. The answer for u stands in `u` after an even number of frames.
 
     Each frame is copied to `saved` if that has room for them.
@@ -82,12 +106,15 @@ def _advance_member(
     u_old, v_old, moving = np.empty(BLOCK, u.dtype), np.empty(BLOCK, u.dtype), np.empty(BLOCK, np.bool_)
     number = u.dtype.type  # float32 arithmetic stays in float32
     tau, kx, ky, eps, f, q = number(tau), number(kx), number(ky), number(eps), number(f), number(q)
-    tolerance, u_max, v_max = number(tolerance), number(u_max), number(v_max)
+    tolerance, u_max, v_max, gamma = number(tolerance), number(u_max), number(v_max), number(gamma)
     for frame in range(frames + 1):
         for half in range(2):  # the second half step of one frame, then the first of the next
             if (frame > 0 or half == 1) and (frame < frames or half == 0):
                 for r in range(rank, rows, size):
-                    _react(u[r], v[r], tau, eps, f, q, newton_steps, tolerance, u_max, v_max, u_old, v_old, moving)
+                    if rosenbrock:
+                        _react_rosenbrock(u[r], v[r], tau, eps, f, q, u_max, v_max, gamma)
+                    else:
+                        _react(u[r], v[r], tau, eps, f, q, newton_steps, tolerance, u_max, v_max, u_old, v_old, moving)
                     if half == 0 and len(saved) > 0:
                         saved[0, frame, r] = u[r]
                         saved[1, frame, r] = v[r]
@@ -105,7 +132,10 @@ def _advance_member(
         u, u_next = u_next, u
 
 
-def advance(state, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, threads, saved=None):
+def advance(
+    state, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, rosenbrock, gamma,
+    threads, saved=None,
+):  # fmt: skip
     """One state (2, nx, ny) after `frames` frames. Per diffusion substep, kx = D dt / dx^2 and ky = D dt / dy^2.
 
     `saved`: a float32 array (2, 1 + frames, nx, ny); its frames after the first are filled on the way.
@@ -117,7 +147,7 @@ def advance(state, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, toler
     def member(rank, size, barrier):
         _advance_member(
             u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q,
-            newton_steps, tolerance, u_max, v_max, saved, rank, size, barrier,
+            newton_steps, tolerance, u_max, v_max, rosenbrock, gamma, saved, rank, size, barrier,
         )  # fmt: skip
 
     run_team(member, threads)
