@@ -9,7 +9,7 @@ from hybridworld.app.loading import load_hybrid
 from hybridworld.app.progress import stages
 from hybridworld.app.tables import Rows, publish_sections, write_sections
 from hybridworld.bench.worth.comparison import Comparison, compare
-from hybridworld.bench.worth.measure import REPEATS, Row
+from hybridworld.bench.worth.measure import REPEATS, SHORT, Row
 from hybridworld.bench.worth.verdict import HOW, digits, gain_of, verdicts
 from hybridworld.data.atomic import make_folder
 from hybridworld.physics.environment import Environment
@@ -145,8 +145,8 @@ def in_words(content: dict[str, Any]) -> str:
         [
             f"{content['count']} states of the split {content['split']}, each at a random frame of its trajectory.",
             "ms: milliseconds per state, alone and in one batch. All methods run on the same cores and take turns; medians of "
-            f"at most {REPEATS} rounds, mean over states; first calls are apart. Alone, a solver runs on one core and on all "
-            "of them, and the faster way counts.",
+            f"at most {REPEATS} rounds, mean over states; first calls are apart, and of calls below {1e3 * SHORT:.0f} ms the "
+            "second in a row counts. Alone, a solver runs on one core and on all of them, and the faster way counts.",
             f"Error: RMSE of normalised states against {truth}; mean over states, its 95 % interval (bootstrap over states) "
             f"and the 95th percentile, in standard deviations of these states ({unit}). Solvers that name a grid, a step or an "
             "order run in single precision where there is a choice.",

@@ -143,18 +143,18 @@ def gain_over(slow: Times, fast: Times, threads: int) -> float:
 
 
 def take_turns(calls: Sequence[Callable[[], Any]], rounds: int = ROUNDS, seconds: float = SECONDS) -> list[Times]:
-    """The least seconds of each call, after one that does not count; in a round each is called once.
+    """The least seconds of each call; in a round each has one turn.
 
-    Whatever else runs on the machine only adds to a time.
+    In its turn it is made twice, and the second time counts: with caches and threads as warm as for whoever asks one engine
+    again and again. Whatever else runs on the machine only adds to a time.
     """
     took: list[list[Times]] = [[] for _ in calls]
-    for call in calls:
-        call()
     end = time.perf_counter() + seconds * len(calls)
     for turn in range(rounds):
         if turn >= 3 and time.perf_counter() > end:
             break
         for call, times in zip(calls, took, strict=True):
+            call()
             began, work = time.perf_counter(), time.process_time()
             call()
             times.append(Times(time.perf_counter() - began, time.process_time() - work))
