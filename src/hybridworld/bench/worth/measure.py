@@ -24,7 +24,7 @@ from hybridworld.physics.threads import thread_count, thread_limit
 from hybridworld.surrogate.normalisation import shared
 
 REPEATS = 5
-BUDGET = 4.0
+BUDGET = 2.0
 """Seconds to time one method on single states, and again in batches: a slow one gets fewer rounds and states."""
 BRIEF = 0.5
 """The same for a solver that a more accurate one answers in less than half of its time: no verdict rests on it."""
@@ -90,12 +90,17 @@ class Look(NamedTuple):
     @property
     def timed(self) -> int:
         """The number of states on which it is timed."""
-        return within(self.budget, self.seconds, len(self.answers))
+        return within(self.budget, self._turn, len(self.answers))
 
     @property
     def rounds(self) -> int:
         """How often its calls are timed."""
-        return within(self.budget, self.seconds * self.timed, REPEATS)
+        return within(self.budget, self._turn * self.timed, REPEATS)
+
+    @property
+    def _turn(self) -> float:
+        """Seconds of a turn with one state (`take_turns`)."""
+        return self.seconds * (1 if self.seconds > SHORT else 2)
 
 
 def measure(
