@@ -90,15 +90,15 @@ class Look(NamedTuple):
     @property
     def timed(self) -> int:
         """The number of states on which it is timed."""
-        return within(self.budget, self._turn, len(self.answers))
+        return within(self.budget, self.turn, len(self.answers))
 
     @property
     def rounds(self) -> int:
         """How often its calls are timed."""
-        return within(self.budget, self._turn * self.timed, REPEATS)
+        return within(self.budget, self.turn * self.timed, REPEATS)
 
     @property
-    def _turn(self) -> float:
+    def turn(self) -> float:
         """Seconds of a turn with one state (`take_turns`)."""
         return self.seconds * (1 if self.seconds > SHORT else 2)
 

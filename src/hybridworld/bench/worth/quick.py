@@ -46,7 +46,7 @@ def quick_verdict(environment: Environment, hybrid: HybridModel, horizon: int, s
         if gives_truth:
             starts = starts.part(0, len(looks[method].answers))
     truth = known.futures.get(horizon, looks[methods[0]].answers)
-    timed = within(deadline - time.monotonic(), sum(look.seconds for look in looks.values()), min(TIMED, len(starts.states)))
+    timed = within(deadline - time.monotonic(), sum(look.turn for look in looks.values()), min(TIMED, len(starts.states)))
     took = take_turns({(method, n): Job(method, starts.part(n, n + 1), horizon, 1) for method in looks for n in range(timed)})
     rows = []
     for method, look in looks.items():
