@@ -79,6 +79,9 @@ class TrainingConfig(Section):
     lr: float = Field(gt=0, description="highest learning rate")
     weight_decay: float = Field(1e-4, ge=0, description="of AdamW")
     clip: float = Field(1.0, gt=0, description="largest norm of a gradient")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of convolutions and matrix products; bfloat16 is faster where the processor has it"
+    )
     warmup: float = Field(0, ge=0, description="epochs in which the learning rate rises")
     epochs: int = Field(ge=1, description="after which the learning rate has fallen to 0, along a cosine")
     samples: int = Field(ge=1, description="pairs per epoch")

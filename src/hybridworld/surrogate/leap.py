@@ -16,7 +16,7 @@ from hybridworld.errors import InvalidInput
 from hybridworld.physics.spec import StateSpec
 from hybridworld.surrogate.conditioning import FiLM
 from hybridworld.surrogate.config import SurrogateConfig
-from hybridworld.surrogate.padding import padded
+from hybridworld.surrogate.padding import features_last, padded
 
 CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
@@ -73,11 +73,11 @@ class Leap(nn.Module):
         if min(x.shape[2:]) < 2 * self.patch:
             raise InvalidInput(f"leap with a patch of {self.patch} needs {2 * self.patch} cells per axis, not {tuple(grid)}.")
         y = gathered(x, self.patch)
-        y = self.stem(y if latent is None else torch.cat([y, latent], dim=1))
+        y = self.stem(features_last(y if latent is None else torch.cat([y, latent], dim=1)))
         for block in self.blocks:
             y = block(y, condition)
-        y = torch.cat([spread(self.head(y), self.patch), x], dim=1)
-        y = self.finish(y if beside is None else torch.cat([y, beside], dim=1))
+        fine = [spread(self.head(y), self.patch), x] if beside is None else [spread(self.head(y), self.patch), x, beside]
+        y = self.finish(torch.cat([features_last(each) for each in fine], dim=1))
         for axis, cells in enumerate(grid, start=2):
             y = y.narrow(axis, 0, cells)
         return y

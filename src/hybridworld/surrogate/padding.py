@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -37,25 +36,56 @@ def joined(x: Tensor, ends: Ends, kinds: Sequence[str]) -> Tensor:
     return x
 
 
+LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+"""Dimensions of a tensor -> the layout in which the features of a cell lie together."""
+
+
+def features_last(x: Tensor) -> Tensor:
+    """The same values, the features of a cell together: convolutions of few features take half of the time, or less."""
+    return x if x.dim() not in LAST or torch.compiler.is_exporting() else x.contiguous(memory_format=LAST[x.dim()])
+
+
+def layout_of(x: Tensor) -> torch.memory_format:
+    """How x lies in memory: the features of a cell together, or the cells of a feature."""
+    last = LAST.get(x.dim())
+    return last if last and not x.is_contiguous() and x.is_contiguous(memory_format=last) else torch.contiguous_format
+
+
 class Padding(torch.autograd.Function):
     """Pads, and on the way back adds what came from the padding to the cells it was made of.
 
-    Torch's own gradient of circular padding fills an array per slice: a fifth of the time of a training step.
+    Torch's own padding forgets that the features of a cell lie together, and its gradient fills an array per slice.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, ends: Ends, kinds: Sequence[str]) -> Tensor:
-        """The padded x; x has the shape (batch, features, *grid)."""
+        """The padded x, laid out in memory like x; x has the shape (batch, features, *grid)."""
         ctx.ends, ctx.kinds = ends, kinds
-        if len(set(kinds)) == 1:
-            return F.pad(x, [cells for end in reversed(ends) for cells in end], kinds[0])
-        return joined(x, ends, kinds)
+        grid = x.shape[2:]
+        shape = [*x.shape[:2], *(before + cells + after for cells, (before, after) in zip(grid, ends, strict=True))]
+        wide = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=layout_of(x))
+        within = wide
+        for axis, (cells, (before, _)) in enumerate(zip(grid, ends, strict=True), start=2):
+            within = within.narrow(axis, before, cells)
+        within.copy_(x)
+        for axis, (cells, (before, after), kind) in enumerate(zip(grid, ends, kinds, strict=True), start=2):
+            ahead, behind = wide.narrow(axis, 0, before), wide.narrow(axis, before + cells, after)
+            if kind == "circular":
+                ahead.copy_(wide.narrow(axis, cells, before))
+                behind.copy_(wide.narrow(axis, before, after))
+            elif kind == "replicate":
+                ahead.copy_(wide.narrow(axis, before, 1).expand_as(ahead))
+                behind.copy_(wide.narrow(axis, before + cells - 1, 1).expand_as(behind))
+            else:
+                ahead.zero_()
+                behind.zero_()
+        return wide
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         """The gradient of x: the transposed map."""
-        gradient = gradient.clone()
+        layout, gradient = layout_of(gradient), gradient.clone()
         for axis, ((before, after), kind) in enumerate(zip(ctx.ends, ctx.kinds, strict=True), start=2):
             cells = gradient.shape[axis] - before - after
             inner = gradient.narrow(axis, before, cells)
@@ -67,4 +97,4 @@ class Padding(torch.autograd.Function):
                 inner.narrow(axis, 0, 1).add_(ahead.sum(axis, keepdim=True))
                 inner.narrow(axis, cells - 1, 1).add_(behind.sum(axis, keepdim=True))
             gradient = inner
-        return gradient.contiguous(), None, None
+        return gradient.contiguous(memory_format=layout), None, None

@@ -34,6 +34,7 @@ from hybridworld.surrogate.memory import reuse_freed_memory
 from hybridworld.surrogate.normalisation import MOST, Normalisation, measure
 from hybridworld.surrogate.objective import Objective, relative_to_guide
 from hybridworld.surrogate.parallel import Team, team
+from hybridworld.surrogate.precision import check_precision, computing_in
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.validation import errors_of_no_change, in_pieces, to_tensors, validation_errors
 
@@ -95,6 +96,7 @@ def run(task: Task, folder: Path, watch: Watch, us: Team) -> State:
     training = task.config.training
     if training.batch % us.world:
         raise InvalidInput(f"training.batch is {training.batch}: {us.world} processes cannot share it evenly.")
+    check_precision(training.precision, us.device)
     checkpoints = Checkpoints(folder, watch.checkpoint_due)
     saved = checkpoints.load(task.config, task.provenance, task.train.spec.name)
     state = begin(task, saved, us, watch.tell if us.leads else lambda subject, news: None)
@@ -154,7 +156,8 @@ def update(state: State, model: nn.Module, batch: Batch, us: Team) -> float:
     for group in state.optimiser.param_groups:
         group["lr"] = learning_rate(training, state.step)
     guide = torch.from_numpy(batch.guide).to(us.device) if isinstance(batch, GuidedBatch) else None
-    loss = model(*to_tensors(batch, us.device), guide)
+    with computing_in(training.precision, us.device):
+        loss = model(*to_tensors(batch, us.device), guide)
     value = loss.item()
     state.optimiser.zero_grad()
     loss.backward()
