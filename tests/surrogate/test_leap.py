@@ -13,6 +13,7 @@ from hybridworld.errors import InvalidInput
 from hybridworld.physics.grids import coarsen, refine
 from hybridworld.surrogate.guided import GuidedLeap
 from hybridworld.surrogate.leap import Conv, Leap, averaged, default_patch, framed, gathered, interpolated, spread
+from hybridworld.surrogate.padding import joined, padded
 
 BOUNDARIES = ("periodic", "open", "wall")
 AXES = st.lists(st.tuples(st.sampled_from(BOUNDARIES), st.integers(2, 4)), min_size=1, max_size=3)
@@ -177,3 +178,17 @@ def test_the_guided_network_can_be_compiled():
     torch.nn.init.normal_(net.last.conv.weight)
     inputs = random(2, 2, 16, 16), random(2, 2, 4, 4, seed=1), random(2, 2, 4, 4, seed=2), random(2, 5)
     torch.testing.assert_close(torch.compile(net, fullgraph=True)(*inputs), net(*inputs), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kinds", [*product(("circular", "replicate", "constant"), repeat=2)])
+def test_padding_keeps_the_layout_in_memory_and_is_the_same_in_each(kinds):
+    gradients = []
+    for layout in (torch.contiguous_format, torch.channels_last):
+        x = random(2, 3, 4, 5).contiguous(memory_format=layout).requires_grad_()
+        wide = padded(x, [(2, 1), (0, 3)], kinds)
+        assert wide.is_contiguous(memory_format=layout)
+        torch.testing.assert_close(wide, joined(x, [(2, 1), (0, 3)], kinds), rtol=0, atol=0)
+        (wide * random(*wide.shape, seed=1)).sum().backward()
+        assert x.grad.is_contiguous(memory_format=layout)
+        gradients.append(x.grad)
+    torch.testing.assert_close(*gradients)
