@@ -11,7 +11,7 @@ are called elsewhere.
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import TypeVar
@@ -19,10 +19,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hybridworld.deploy.chain import Steps, finished
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.physics.threads import thread_count
 from hybridworld.serve.batching import Batcher
 from hybridworld.serve.catalogue import Catalogue, Served, log
+from hybridworld.serve.desk import Desk
 from hybridworld.serve.limits import Admission, Budgets, Limits, Request, asking
 from hybridworld.serve.metrics import Metrics
 from hybridworld.serve.protocol import VERSION, Question, facts_of, forecast_of, outputs_of, read_question
@@ -62,6 +64,7 @@ class Service:
         sys.setswitchinterval(min(SWITCH, sys.getswitchinterval()))
         count = workers or thread_count()
         self.batcher = Batcher(batch, self.metrics.batch.observe)
+        self.desk = Desk(self.batcher, self.threads, self.work)
         self.solvers = Solvers(
             Workers(count, max(1, thread_count() // count), self.metrics.lost_workers.inc),
             Budgets(self.limits.client_seconds),
@@ -94,12 +97,12 @@ class Service:
         finally:
             asking.reset(token)
 
-    def infer(self, served: Served, body: bytes, header: str | None) -> tuple[bytes, int | None]:
+    def infer(self, served: Served, body: bytes, header: str | None) -> Steps[tuple[bytes, int | None]]:
         """The protocol's answer to the body of a request, and the length of its JSON where bytes follow it."""
         began = time.monotonic()
         question = read_question(served, body, header, self.limits)
         model = self.routed(served, question.signal)
-        parts = forecast_of(model, question, self._at_once)
+        parts = yield from forecast_of(model, question, self._at_once)
         outputs = outputs_of(model, question, parts)
         answer = {"model_name": served.name, "model_version": VERSION, "id": question.id, "parameters": facts_of(parts)}
         binary = [name for name in outputs if question.outputs.get(name, question.binary)]
@@ -108,12 +111,10 @@ class Service:
         self.metrics.latency.labels(served.name, question.mode).observe(time.monotonic() - began)
         return told
 
-    def _at_once(self, f: Callable[[float], T], values: np.ndarray) -> list[T]:
-        """[f(value) ...], together: the horizons of one request share a batch."""
-        if len(values) == 1:
-            return [f(values[0])]
+    def _at_once(self, parts: Sequence[Steps[T]]) -> list[T]:
+        """What the parts of a request return, taken together: its horizons share a batch."""
         request = asking.get()
-        return list(self._parts.map(lambda value: self.work(request, lambda: f(value)), values))
+        return list(self._parts.map(lambda steps: self.work(request, lambda: finished(steps)), parts))
 
     def routed(self, served: Served, signal: str | None) -> HybridModel:
         """The model, with its networks and its solver called by this service."""
@@ -127,6 +128,7 @@ class Service:
         """Finish what was accepted, then end threads and processes."""
         self.draining = True
         self._closing.set()
+        self.desk.close()
         self.threads.shutdown()
         self._parts.shutdown()
         self.batcher.close()
