@@ -113,9 +113,9 @@ class Ball3D(Environment):
     def check_physical(self, states: np.ndarray) -> None:
         fastest = np.full(3, (HIGH - LOW).min() / (self.frame_step / self.substeps))
         low, high = np.concatenate([LOW - REACH, -fastest]), np.concatenate([HIGH + REACH, fastest])
-        outside = np.argwhere(~((states[:, :6] >= low) & (states[:, :6] <= high)))
-        if len(outside):
-            row, channel = map(int, outside[0])
+        inside = (states[:, :6] >= low) & (states[:, :6] <= high)
+        if not inside.all():
+            row, channel = map(int, np.argwhere(~inside)[0])
             why = "m: the ball must be in its box" if channel < 3 else "m/s: a faster ball crosses the box within a substep"
             told = describe_cell(self.spec, states, (row, channel))
             raise InvalidInput(f"ball3d: {told}; allowed is {low[channel]:g} to {high[channel]:g} {why}.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from hybridworld.deploy.forecast import Forecast
-from hybridworld.deploy.gate import Gate, Health
+from hybridworld.deploy.gate import Gate
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import find_model, load, shipped
 from hybridworld.errors import InvalidInput, nearest
@@ -94,13 +94,13 @@ class Served:
                 self._variants[name] = self._calibrated(name) or self._uncalibrated(name)
             return self._variants[name]
 
-    def observe(self, forecast: Forecast) -> Health | None:
-        """Count an answer that could have been deferred; what the gate has seen so far, for a calibrated model."""
+    def observe(self, forecast: Forecast) -> tuple[float, bool] | None:
+        """Count an answer that could have been deferred; the deferral so far and the alarm, for a calibrated model."""
         if self._gate is None:
             return None
         with self._lock:
             self._gate.observe(forecast)
-            return self._gate.health
+            return self._gate.deferral, self._gate.alarm
 
     def _calibrated(self, name: str) -> HybridModel | None:
         """The model with that signal, where its file holds a calibration for it."""

@@ -12,14 +12,15 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
+import numpy as np
+
 from hybridworld.deploy.chain import Call, Steps, finished
 from hybridworld.serve.batching import Batched, Batcher, Job
-from hybridworld.serve.limits import Request, late
+from hybridworld.serve.limits import Request, asking, late
 
 
 @dataclass(eq=False)
@@ -65,6 +66,7 @@ class Desk:
         self._inbox.put(None)
         self._thread.join(timeout=60)
 
+    @np.errstate(all="ignore")  # as in `Service.work`
     def _run(self) -> None:
         while True:
             visits = [self._inbox.get()]
@@ -86,7 +88,8 @@ class Desk:
     def _step(self, visit: _Visit, jobs: list[Job], told: list[tuple[_Visit, Any, Exception | None]]) -> None:
         """Go on to the next call, which joins the jobs, or to the end."""
         try:
-            call = self._on_behalf(visit.request, partial(_next, visit))
+            asking.set(visit.request)
+            call = _next(visit)
         except StopIteration as end:
             told.append((visit, end.value, None))
         except Exception as error:

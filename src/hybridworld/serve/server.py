@@ -102,7 +102,7 @@ class Guard:
                 if self._service.draining:
                     MutableHeaders(scope=message)["connection"] = "close"
                 route = getattr(scope.get("route"), "path", "none")
-                self._service.metrics.responses.labels(route, message["status"]).inc()
+                self._service.metrics.of(self._service.metrics.responses, route, message["status"]).inc()
             await send(message)
 
         try:

@@ -69,7 +69,7 @@ class Service:
             Workers(count, max(1, thread_count() // count), self.metrics.lost_workers.inc),
             Budgets(self.limits.client_seconds),
             dask,
-            lambda system, seconds: self.metrics.solver.labels(system).observe(seconds),
+            lambda system, seconds: self.metrics.of(self.metrics.solver, system).observe(seconds),
         )
         self.metrics.watch("queue_requests", "Requests accepted and not answered yet", lambda: self.admission.requests)
         self.metrics.watch("queue_limit", "The most of them", lambda: self.limits.queue)
@@ -108,7 +108,7 @@ class Service:
         binary = [name for name in outputs if question.outputs.get(name, question.binary)]
         told = write_answer(answer, outputs, binary)
         self._count(served, question, parts)
-        self.metrics.latency.labels(served.name, question.mode).observe(time.monotonic() - began)
+        self.metrics.of(self.metrics.latency, served.name, question.mode).observe(time.monotonic() - began)
         return told
 
     def _at_once(self, parts: Sequence[Steps[T]]) -> list[T]:
@@ -138,15 +138,16 @@ class Service:
 
     def _count(self, served: Served, question: Question, parts: list) -> None:
         deferred = sum(int(forecast.used_solver.sum()) for _, forecast in parts)
-        self.metrics.answers.labels(served.name, "solver").inc(deferred)
-        self.metrics.answers.labels(served.name, "surrogate").inc(len(question.states) - deferred)
+        of = self.metrics.of
+        of(self.metrics.answers, served.name, "solver").inc(deferred)
+        of(self.metrics.answers, served.name, "surrogate").inc(len(question.states) - deferred)
         if question.mode == 1 or question.q in (0, 1) or served.with_signal(question.signal) is not served.model:
             return  # nothing was gated by the model's own scores
         for _, forecast in parts:
-            health = served.observe(forecast)
-            if health is not None:
-                self.metrics.deferral.labels(served.name).set(health.deferral)
-                self.metrics.drift.labels(served.name).set(health.alarm)
+            found = served.observe(forecast)
+            if found is not None:
+                of(self.metrics.deferral, served.name).set(found[0])
+                of(self.metrics.drift, served.name).set(found[1])
 
     def _keep_warm(self) -> None:
         """Compile kernels and run each network once, so that the first user does not wait; then look for what changes."""
