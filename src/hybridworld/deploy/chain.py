@@ -50,10 +50,10 @@ Steps = Generator[Call, Any, T]
 """Yields calls, is sent their answers, and returns what it was made for."""
 
 
-def finished(steps: Steps[T], call: Call | None = None) -> T:
-    """What the steps return, with each call made here; `call` is the one that they wait for, if they have begun."""
+def finished(steps: Steps[T]) -> T:
+    """What the steps return, with each call made on the spot."""
     try:
-        call = call or next(steps)
+        call = next(steps)
         while True:
             try:
                 answer = call()
@@ -135,9 +135,7 @@ def gated(model: "HybridModel", start: Start, horizon: float, deferral: Deferral
     answer, asked = forecast.state.astype(np.float64), start.of(deferred)
     with timed(forecast.seconds, "solver"):
         if deferred.any():
-            answer[deferred] = yield Call(solve, (asked.states, int(horizon), asked.params), network=False)
-    if model.log is not None and deferred.any():
-        model.log.add(asked.states, int(horizon), asked.params, answer[deferred], asked.began)
+            answer[deferred] = yield Call(solved, (model, asked, horizon, solve), network=False)
     return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
 
 
@@ -145,12 +143,18 @@ def solver_alone(model: "HybridModel", start: Start, horizon: float, solve: Solv
     """The forecast of the solver, for answers about which nothing can be promised."""
     seconds: dict[str, float] = {}
     with timed(seconds, "solver"):
-        answer = yield Call(solve, (start.states, int(horizon), start.params), network=False)
-    if model.log is not None:
-        model.log.add(start.states, int(horizon), start.params, answer, start.began)
+        answer = yield Call(solved, (model, start, horizon, solve), network=False)
     why = model.other_number.removesuffix(".") or f"There is no error bound at {listed([horizon])}"
     note = f"{why}, so with a tolerance the solver answers everything."
     return Forecast(answer, np.ones(len(start.states), bool), seconds=seconds, horizon=horizon, notes=(note,))
+
+
+def solved(model: "HybridModel", start: Start, horizon: float, solve: Solve) -> np.ndarray:
+    """The answers of the solver, which are kept if the model keeps them."""
+    answer = solve(start.states, int(horizon), start.params)
+    if model.log is not None:
+        model.log.add(start.states, int(horizon), start.params, np.asarray(answer, np.float64), start.began)
+    return answer
 
 
 def pieces(model: "HybridModel", start: Start, horizon: float) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

@@ -241,8 +241,9 @@ class HybridModel:
             for each, some in by_horizon(horizons):
                 parts.append((some, (yield from chained(self, start.of(some), each, way))))
             forecast = merged(parts, horizons)
-        lost = int((~np.isfinite(forecast.state)).any(axis=tuple(range(1, forecast.state.ndim))).sum())
-        if lost:
+        finite = np.isfinite(forecast.state)
+        if not finite.all():
+            lost = int((~finite).any(axis=tuple(range(1, finite.ndim))).sum())
             note = f"{lost} of {len(states)} answers are not finite: the surrogate has none to give."
             forecast = replace(forecast, notes=(*forecast.notes, note))
         forecast = replace(forecast, start=states, params=None if blind else rows, beginning=beginning, model=self)
@@ -348,11 +349,11 @@ class HybridModel:
         if self.bound is None or forecast.score is None:
             return None
         score, used = as_array("score", forecast.score), as_array("used_solver", forecast.used_solver)
-        horizons = np.broadcast_to(forecast.horizon, score.shape)
         bounds, fitting = np.full(score.shape, np.inf), self.fitting(forecast.state)
-        for horizon in np.unique(horizons) if np.ndim(forecast.horizon) else [forecast.horizon]:
+        single = np.ndim(forecast.horizon) == 0
+        for horizon in [forecast.horizon] if single else np.unique(forecast.horizon):
             if fitting.bounded(horizon):
-                some = horizons == horizon
+                some = ... if single else forecast.horizon == horizon
                 found = self.bound.of_answers(score[some], horizon, coverage, forecast.beginning)
                 bounds[some] = np.where(used[some], 0.0, found)
         return like(forecast.score, bounds if np.isfinite(bounds).any() else None)

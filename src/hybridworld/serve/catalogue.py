@@ -39,6 +39,7 @@ class Served:
         self.name, self.model, self.path, self._engine = name, model, path, engine
         self.system = system if model is None else model.system
         self._lock, self._variants = Lock(), dict[str, HybridModel]()
+        self._watching = Lock()
         self._gate = Gate(model) if model is not None and model.calibration is not None else None
 
     @property
@@ -98,7 +99,7 @@ class Served:
         """Count an answer that could have been deferred; the deferral so far and the alarm, for a calibrated model."""
         if self._gate is None:
             return None
-        with self._lock:
+        with self._watching:
             self._gate.observe(forecast)
             return self._gate.deferral, self._gate.alarm
 

@@ -1,10 +1,10 @@
 """The desk: one thread takes all requests step by step, from one call of a network to the next.
 
     event loop -> steps of a request -> desk: a step of each request that can go on -> Batcher -> desk ... -> event loop
-                                          '-- whatever else may take long: a thread of its own, to the end
+                                          '-- a solver, several horizons: a thread of its own -- desk ...
 
 With a thread per request, changing threads costs more than the steps themselves. Here many steps share one change: calls
-of networks are handed on together, and so are answers. What goes on alone: large requests, solvers, several horizons.
+of networks are handed on together, and so are answers. A large request has a thread from its beginning to its end.
 """
 
 import asyncio
@@ -31,15 +31,13 @@ class _Visit:
     steps: Steps[Any]
     answer: asyncio.Future[Any]
     waits: Future[Any] | None = None
-    """The answer of a network, once it was asked for."""
+    """The answer that its next step needs, once it was asked for."""
 
 
 class Desk:
-    """The thread. `threads` run what goes on alone; `work(request, f)` is f() on behalf of a request."""
+    """The thread. `threads` run what takes long; `work(request, f)` is f() on behalf of a request."""
 
-    def __init__(
-        self, batcher: Batcher, threads: Executor, work: Callable[[Request, Callable[[], Any]], Any]
-    ) -> None:
+    def __init__(self, batcher: Batcher, threads: Executor, work: Callable[[Request, Callable[[], Any]], Any]) -> None:
         self._batcher, self._threads, self._on_behalf = batcher, threads, work
         self._inbox: SimpleQueue[_Visit | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="desk", daemon=True)
@@ -98,14 +96,14 @@ class Desk:
             if isinstance(call.f, Batched):
                 jobs.append(call.f.job(call.inputs))
                 visit.waits = jobs[-1].done
-                visit.waits.add_done_callback(lambda _: self._inbox.put(visit))
             else:
-                self._threads.submit(self._alone, visit, call)
+                visit.waits = self._threads.submit(self._on_behalf, visit.request, call)
+            visit.waits.add_done_callback(lambda _: self._inbox.put(visit))
 
-    def _alone(self, visit: _Visit, call: Call | None = None) -> None:
-        """All that is left of a request, in the current thread."""
+    def _alone(self, visit: _Visit) -> None:
+        """All steps of a request, in the current thread."""
         try:
-            _tell([(visit, self._on_behalf(visit.request, lambda: finished(visit.steps, call)), None)])
+            _tell([(visit, self._on_behalf(visit.request, lambda: finished(visit.steps)), None)])
         except Exception as error:
             _tell([(visit, None, error)])
 

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hybridworld.deploy.chain import Steps, finished
+from hybridworld.deploy.chain import Call, Steps, finished
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.physics.threads import thread_count
 from hybridworld.serve.batching import Batcher
@@ -101,7 +101,9 @@ class Service:
         """The protocol's answer to the body of a request, and the length of its JSON where bytes follow it."""
         began = time.monotonic()
         question = read_question(served, body, header, self.limits)
-        model = self.routed(served, question.signal)
+        model = self.routed(served, None)
+        if question.signal is not None:  # the first who names it may wait for a file
+            model = yield Call(self.routed, (served, question.signal), network=False)
         parts = yield from forecast_of(model, question, self._at_once)
         outputs = outputs_of(model, question, parts)
         answer = {"model_name": served.name, "model_version": VERSION, "id": question.id, "parameters": facts_of(parts)}
@@ -141,7 +143,8 @@ class Service:
         of = self.metrics.of
         of(self.metrics.answers, served.name, "solver").inc(deferred)
         of(self.metrics.answers, served.name, "surrogate").inc(len(question.states) - deferred)
-        if question.mode == 1 or question.q in (0, 1) or served.with_signal(question.signal) is not served.model:
+        own = () if served.model is None else (served.model.signal.name,)
+        if question.mode == 1 or question.q in (0, 1) or question.signal not in (None, *own):
             return  # nothing was gated by the model's own scores
         for _, forecast in parts:
             found = served.observe(forecast)

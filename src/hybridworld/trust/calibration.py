@@ -21,7 +21,6 @@ from hybridworld.physics.arguments import as_number, shown
 from hybridworld.trust.bounds import APART, Residuals
 from hybridworld.trust.drift import drift_p_value
 
-
 HORIZONS = 256
 """Horizons whose scores are remembered."""
 
