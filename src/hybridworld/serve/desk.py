@@ -102,6 +102,8 @@ class Desk:
 
     def _alone(self, visit: _Visit) -> None:
         """All steps of a request, in the current thread."""
+        if visit.answer.done():
+            return
         try:
             _tell([(visit, self._on_behalf(visit.request, lambda: finished(visit.steps)), None)])
         except Exception as error:

@@ -1,11 +1,10 @@
 """All that answers, without HTTP: models, the thread that runs their networks, their solvers, limits and metrics.
 
-    body -> question (checked) -> HybridModel.predict -> outputs -> body
+    body -> question (checked) -> HybridModel.steps -> outputs -> body          all of it at the Desk (one thread), except
                                     |          |
                        Batcher (one thread)   Solvers (processes, or dask)
 
-Each request has a thread that mostly waits. `HybridModel.predict` is the same as in Python: only its networks and its solver
-are called elsewhere.
+`HybridModel.predict` is the same as in Python: only its networks and its solver are called elsewhere.
 """
 
 import gc
