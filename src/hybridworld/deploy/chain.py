@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Call(NamedTuple):
+@dataclass(frozen=True)
+class Call:
     """What a forecast waits for: f(*inputs), of a network or of the solver."""
 
     f: Callable[..., Any]
@@ -48,6 +49,11 @@ class Call(NamedTuple):
 
 Steps = Generator[Call, Any, T]
 """Yields calls, is sent their answers, and returns what it was made for."""
+
+
+def in_turn(many: Sequence[Steps[T]]) -> list[T]:
+    """What each of them returns, made one after the other."""
+    return [finished(steps) for steps in many]
 
 
 def finished(steps: Steps[T]) -> T:

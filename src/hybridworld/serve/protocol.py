@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from hybridworld import __version__
-from hybridworld.deploy.chain import Call, Steps
+from hybridworld.deploy.chain import Call, Steps, in_turn
 from hybridworld.deploy.forecast import Forecast, by_horizon
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import nearest
@@ -232,7 +232,7 @@ def _parameter(asked: InferRequest, name: str, kind: type, allowed: Callable[[An
 
 
 def forecast_of(
-    model: HybridModel, question: Question, at_once: Callable[[Sequence[Steps[Part]]], list[Part]]
+    model: HybridModel, question: Question, at_once: Callable[[Sequence[Steps[Part]]], list[Part]] = in_turn
 ) -> Steps[list[Part]]:
     """(rows, their forecast), for each horizon that was asked for; `at_once` takes the steps of several horizons together.
 
