@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,18 @@ def test_coarsening_keeps_the_mean_and_undoes_a_constant_refinement():
     assert coarse.shape == (3, *env.coarsened(4).spec.shape)
     np.testing.assert_allclose(coarse.mean(axis=(2, 3)), states.mean(axis=(2, 3)), atol=1e-14)
     np.testing.assert_allclose(coarsen(env.spec, np.kron(states, np.ones((1, 1, 4, 4))), 4), states, atol=1e-14)
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 4, 6, 8, 12])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_coarse_cells_are_the_means_of_numpy_to_the_last_bit(factor, kind):
+    env = Euler2D(grid=(24, 48))
+    states = (1e3 * np.random.default_rng(0).normal(size=(2, *env.spec.shape))).astype(kind)
+    kept = states.copy()
+    rows = states.reshape(2, 4, 24 // factor, factor, 48).mean(axis=3)
+    expected = rows.reshape(2, 4, 24 // factor, 48 // factor, factor).mean(axis=4)
+    found = coarsen(env.spec, states, factor)
+    assert found.dtype == expected.dtype and np.array_equal(found, expected) and np.array_equal(states, kept)
 
 
 def test_refinement_is_second_order_on_a_periodic_wave():

@@ -1,12 +1,15 @@
 """How a question is answered: by a chain of links, each from the answer before it, mostly by a single one.
 
 Each link is answered by the surrogate alone, by the surrogate with its error map, or by both and the solver (`gated`).
+
+A forecast is made in `Steps`: whenever it needs a network or the solver it yields the call, and goes on with the answer. So
+whoever makes it decides where networks and solvers run; `finished` calls them on the spot.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +26,49 @@ from hybridworld.trust.signal import Estimate
 
 if TYPE_CHECKING:
     from hybridworld.deploy.hybrid import HybridModel
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a forecast waits for: f(*inputs), of a network or of the solver."""
+
+    f: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    network: bool = True
+
+    def __call__(self) -> Any:
+        """The answer, here and now."""
+        if not self.network:
+            return self.f(*self.inputs)
+        with torch.inference_mode():
+            return self.f(*self.inputs)
+
+
+Steps = Generator[Call, Any, T]
+"""Yields calls, is sent their answers, and returns what it was made for."""
+
+
+def in_turn(many: Sequence[Steps[T]]) -> list[T]:
+    """What each of them returns, made one after the other."""
+    return [finished(steps) for steps in many]
+
+
+def finished(steps: Steps[T]) -> T:
+    """What the steps return, with each call made on the spot."""
+    try:
+        call = next(steps)
+        while True:
+            try:
+                answer = call()
+            except Exception as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(answer)
+    except StopIteration as end:
+        return end.value
 
 
 class Start(NamedTuple):
@@ -50,63 +96,71 @@ class Way:
     """Whether the answers shall hold a tolerance."""
 
 
-def chained(model: "HybridModel", start: Start, horizon: float, way: Way) -> Forecast:
+def chained(model: "HybridModel", start: Start, horizon: float, way: Way) -> Steps[Forecast]:
     """The forecast of a chain; what shall be promised and cannot, is solved."""
     if way.solve is not None and way.promised and not model.bounded(horizon):
-        return solver_alone(model, start, horizon, way.solve)
+        return (yield from solver_alone(model, start, horizon, way.solve))
     spans = chain_of(horizon, model.longest, model.mapped_horizons if way.mapped else model.surrogate.answered)
     parts: list[Forecast] = []
     for link, span in enumerate(spans, 1):
         with naming(link, "the forecast"):
             now = start if link == 1 else start._replace(states=checked_states(model.spec, parts[-1].state)[0])
             if way.solve is not None:
-                parts.append(gated(model, now, span, way.rule(span, link == 1), way.solve))
+                parts.append((yield from gated(model, now, span, way.rule(span, link == 1), way.solve)))
             else:
-                parts.append((mapped if way.mapped else surrogate_alone)(model, now, span))
+                parts.append((yield from (mapped if way.mapped else surrogate_alone)(model, now, span)))
     return replace(joined(parts, horizon), notes=tuple(notes(model, horizon, spans, 1 if way.solve is None else 2)))
 
 
-def surrogate_alone(model: "HybridModel", start: Start, horizon: float) -> Forecast:
+def surrogate_alone(model: "HybridModel", start: Start, horizon: float) -> Steps[Forecast]:
     """The forecast of the surrogate, without a map."""
     seconds: dict[str, float] = {}
-    with timed(seconds, "surrogate"), torch.inference_mode():
-        answers = [model.surrogate(*piece).cpu().numpy() for piece in pieces(model, start, horizon)]
+    answers = []
+    with timed(seconds, "surrogate"):
+        for piece in pieces(model, start, horizon):
+            answers.append((yield Call(model.surrogate, piece)).cpu().numpy())
     return Forecast(np.concatenate(answers), np.zeros(len(start.states), bool), seconds=seconds, horizon=horizon)
 
 
-def mapped(model: "HybridModel", start: Start, horizon: float) -> Forecast:
+def mapped(model: "HybridModel", start: Start, horizon: float) -> Steps[Forecast]:
     """The forecast of the surrogate, with its error map."""
     seconds: dict[str, float] = {}
-    with timed(seconds, "surrogate and error map"), torch.inference_mode():
-        found = [on_cpu(model.signal(*piece)) for piece in pieces(model, start, horizon)]
+    found = []
+    with timed(seconds, "surrogate and error map"):
+        for piece in pieces(model, start, horizon):
+            found.append(on_cpu((yield Call(model.signal, piece))))
     predicted, error_map, score = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Forecast(predicted, np.zeros(len(start.states), bool), error_map, score, None, seconds, horizon)
 
 
-def gated(model: "HybridModel", start: Start, horizon: float, deferral: Deferral, solve: Solve) -> Forecast:
+def gated(model: "HybridModel", start: Start, horizon: float, deferral: Deferral, solve: Solve) -> Steps[Forecast]:
     """The forecast of surrogate and solver: the deferral says who answers what."""
-    forecast = mapped(model, start, horizon)
+    forecast = yield from mapped(model, start, horizon)
     assert forecast.score is not None
     deferred, threshold = deferral(forecast.score)
     answer, asked = forecast.state.astype(np.float64), start.of(deferred)
     with timed(forecast.seconds, "solver"):
         if deferred.any():
-            answer[deferred] = solve(asked.states, int(horizon), asked.params)
-    if model.log is not None and deferred.any():
-        model.log.add(asked.states, int(horizon), asked.params, answer[deferred], asked.began)
+            answer[deferred] = yield Call(solved, (model, asked, horizon, solve), network=False)
     return replace(forecast, state=answer, used_solver=deferred, threshold=threshold)
 
 
-def solver_alone(model: "HybridModel", start: Start, horizon: float, solve: Solve) -> Forecast:
+def solver_alone(model: "HybridModel", start: Start, horizon: float, solve: Solve) -> Steps[Forecast]:
     """The forecast of the solver, for answers about which nothing can be promised."""
     seconds: dict[str, float] = {}
     with timed(seconds, "solver"):
-        answer = solve(start.states, int(horizon), start.params)
-    if model.log is not None:
-        model.log.add(start.states, int(horizon), start.params, answer, start.began)
+        answer = yield Call(solved, (model, start, horizon, solve), network=False)
     why = model.other_number.removesuffix(".") or f"There is no error bound at {listed([horizon])}"
     note = f"{why}, so with a tolerance the solver answers everything."
     return Forecast(answer, np.ones(len(start.states), bool), seconds=seconds, horizon=horizon, notes=(note,))
+
+
+def solved(model: "HybridModel", start: Start, horizon: float, solve: Solve) -> np.ndarray:
+    """The answers of the solver, which are kept if the model keeps them."""
+    answer = solve(start.states, int(horizon), start.params)
+    if model.log is not None:
+        model.log.add(start.states, int(horizon), start.params, np.asarray(answer, np.float64), start.began)
+    return answer
 
 
 def pieces(model: "HybridModel", start: Start, horizon: float) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

@@ -186,10 +186,20 @@ class Gate:
         return scores
 
     @property
+    def deferral(self) -> float:
+        """The share of all answers that the solver gave."""
+        return self._deferred / max(self._answers, 1)
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the latest window looked unlike the validation data."""
+        return bool(self._drifts) and self._drifts[-1].alarm
+
+    @property
     def health(self) -> Health:
         """What the gate has seen so far: counts, deferral, errors found by audits, and the latest test of drift."""
         count, errors = len(self._errors), np.array(self._errors)
-        deferral, expected, exceeding = self._deferred / max(self._answers, 1), 1 - self.q, float("nan")
+        deferral, expected, exceeding = self.deferral, 1 - self.q, float("nan")
         if self.tolerance is not None:
             expected = self._expected / max(self._answers, 1)
             exceeding = float(np.mean(errors > self.tolerance)) if count else exceeding

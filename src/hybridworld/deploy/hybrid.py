@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from hybridworld.data.deferred import DeferredLog
-from hybridworld.deploy.chain import Start, Way, chained, naming
+from hybridworld.deploy.chain import Start, Steps, Way, chained, finished, naming
 from hybridworld.deploy.deferral import Threshold, rule_for
 from hybridworld.deploy.forecast import Forecast, by_horizon, first_of, like, merged
 from hybridworld.errors import InvalidInput
@@ -201,6 +201,24 @@ class HybridModel:
 
         `began` (batch, channels, *grid) are the states with which these trajectories began, where that was earlier.
         """
+        asked = (state, horizon, params, mode, q, threshold, tolerance, coverage, error_map, beginning, began)
+        return finished(self.steps(*asked))
+
+    def steps(
+        self,
+        state: Any,
+        horizon: Any,
+        params: Any = None,
+        mode: int = 2,
+        q: float | None = None,
+        threshold: Threshold | None = None,
+        tolerance: float | None = None,
+        coverage: float | None = None,
+        error_map: bool = False,
+        beginning: bool | None = None,
+        began: np.ndarray | None = None,
+    ) -> Steps[Forecast]:
+        """What `onward` returns, in steps: whoever takes them calls the networks and the solver."""
         if as_number(mode) not in (1, 2):
             raise InvalidInput(
                 f"The mode is {shown(mode)}: choose 1 (the surrogate alone) or 2 (with the solver where needed)."
@@ -217,12 +235,15 @@ class HybridModel:
         way = Way(rule, solve, mapped=error_map or mode == 2, promised=tolerance is not None)
         start = Start(states, rows, states if began is None else began)
         if isinstance(horizons, float):
-            forecast = chained(self, start, horizons, way)
+            forecast = yield from chained(self, start, horizons, way)
         else:
-            parts = [(some, chained(self, start.of(some), each, way)) for each, some in by_horizon(horizons)]
+            parts = []
+            for each, some in by_horizon(horizons):
+                parts.append((some, (yield from chained(self, start.of(some), each, way))))
             forecast = merged(parts, horizons)
-        lost = int((~np.isfinite(forecast.state)).any(axis=tuple(range(1, forecast.state.ndim))).sum())
-        if lost:
+        finite = np.isfinite(forecast.state)
+        if not finite.all():
+            lost = int((~finite).any(axis=tuple(range(1, finite.ndim))).sum())
             note = f"{lost} of {len(states)} answers are not finite: the surrogate has none to give."
             forecast = replace(forecast, notes=(*forecast.notes, note))
         forecast = replace(forecast, start=states, params=None if blind else rows, beginning=beginning, model=self)
@@ -328,11 +349,11 @@ class HybridModel:
         if self.bound is None or forecast.score is None:
             return None
         score, used = as_array("score", forecast.score), as_array("used_solver", forecast.used_solver)
-        horizons = np.broadcast_to(forecast.horizon, score.shape)
         bounds, fitting = np.full(score.shape, np.inf), self.fitting(forecast.state)
-        for horizon in np.unique(horizons) if np.ndim(forecast.horizon) else [forecast.horizon]:
+        single = np.ndim(forecast.horizon) == 0
+        for horizon in [forecast.horizon] if single else np.unique(forecast.horizon):
             if fitting.bounded(horizon):
-                some = horizons == horizon
+                some = ... if single else forecast.horizon == horizon
                 found = self.bound.of_answers(score[some], horizon, coverage, forecast.beginning)
                 bounds[some] = np.where(used[some], 0.0, found)
         return like(forecast.score, bounds if np.isfinite(bounds).any() else None)

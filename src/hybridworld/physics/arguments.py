@@ -23,6 +23,8 @@ def shown(value: Any) -> str:
 
 def as_number(value: Any) -> float | None:
     """The value as a float; None where it is no single real number."""
+    if type(value) is float or (type(value) is int and abs(value) < 2**53):  # mostly; and `np.shape` takes its time
+        return float(value)
     if isinstance(value, bool | str | bytes) or value is None or np.shape(value) != ():
         return None
     try:

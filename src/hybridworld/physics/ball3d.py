@@ -12,6 +12,7 @@ energy v^2/2 - g z + (g dt/2) v_z exactly, and it converges to the event-driven 
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -48,6 +49,13 @@ GRAVITY = Parameter(
     },
     allowed=(-100.0, 0.0),
 )
+
+
+@lru_cache(maxsize=64)
+def ranges(fastest: float) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest position and velocity of a ball whose velocities are at most that fast."""
+    most = np.full(3, fastest)
+    return np.concatenate([LOW - REACH, -most]), np.concatenate([HIGH + REACH, most])
 
 
 @dataclass(frozen=True)
@@ -111,11 +119,10 @@ class Ball3D(Environment):
         return {"energy": 0.5 * (velocity**2).sum(axis=1) - params[:, 1] * states[:, 2], "momentum": velocity}
 
     def check_physical(self, states: np.ndarray) -> None:
-        fastest = np.full(3, (HIGH - LOW).min() / (self.frame_step / self.substeps))
-        low, high = np.concatenate([LOW - REACH, -fastest]), np.concatenate([HIGH + REACH, fastest])
-        outside = np.argwhere(~((states[:, :6] >= low) & (states[:, :6] <= high)))
-        if len(outside):
-            row, channel = map(int, outside[0])
+        low, high = ranges((HIGH - LOW).min() / (self.frame_step / self.substeps))
+        inside = (states[:, :6] >= low) & (states[:, :6] <= high)
+        if not inside.all():
+            row, channel = map(int, np.argwhere(~inside)[0])
             why = "m: the ball must be in its box" if channel < 3 else "m/s: a faster ball crosses the box within a substep"
             told = describe_cell(self.spec, states, (row, channel))
             raise InvalidInput(f"ball3d: {told}; allowed is {low[channel]:g} to {high[channel]:g} {why}.")

@@ -9,8 +9,18 @@ def coarsen(spec: StateSpec, states: np.ndarray, factor: int) -> np.ndarray:
     """Averages over blocks of factor^d cells of states (..., channels, *grid); total mass is kept exactly."""
     for axis in range(states.ndim - len(spec.grid), states.ndim):
         shape = (*states.shape[:axis], states.shape[axis] // factor, factor, *states.shape[axis + 1 :])
-        states = states.reshape(shape).mean(axis=axis + 1)
+        states = _mean(np.moveaxis(states.reshape(shape), axis + 1, 0))
     return states
+
+
+def _mean(parts: np.ndarray) -> np.ndarray:
+    """parts.mean(axis=0), to the last bit; of a few parts in up to a tenth of the time."""
+    if not 1 < len(parts) < 8:  # of more, NumPy adds in another order
+        return parts.mean(axis=0)
+    total = parts[0] + parts[1]
+    for part in parts[2:]:
+        total += part
+    return total / total.dtype.type(len(parts))
 
 
 def refine(spec: StateSpec, states: np.ndarray, factor: int) -> np.ndarray:

@@ -7,7 +7,7 @@ There is no delay on purpose: a lone request is answered at once, and under load
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, TimeoutError
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import prod
@@ -24,7 +24,9 @@ from hybridworld.surrogate.pieces import CELLS
 
 
 @dataclass
-class _Job:
+class Job:
+    """A call of a network that waits for its batch."""
+
     f: Callable[..., Any]
     inputs: tuple[Tensor, ...]  # states, horizons, params: all of one length
     threads: int
@@ -32,6 +34,7 @@ class _Job:
 
     @property
     def rows(self) -> int:
+        """States."""
         return len(self.inputs[0])
 
 
@@ -40,7 +43,7 @@ class Batcher:
 
     def __init__(self, most: int | None = None, seen: Callable[[int], None] = lambda rows: None) -> None:
         self._most, self._seen = most, seen
-        self._waiting: deque[_Job] = deque()
+        self._waiting: deque[Job] = deque()
         self._bell, self._closed = Condition(), False
         self._thread = Thread(target=self._work, name="inference", daemon=True)
         self._thread.start()
@@ -51,17 +54,21 @@ class Batcher:
 
     def run(self, f: Callable[..., Any], inputs: tuple[Tensor, ...], threads: int) -> Any:
         """f(*inputs), within a batch; waits until the deadline of the request."""
-        job = _Job(f, inputs, threads)
-        with self._bell:
-            if self._closed:
-                raise Refusal(503, "The server is shutting down.")
-            self._waiting.append(job)
-            self._bell.notify()
+        job = Job(f, inputs, threads)
+        self.put([job])
         try:
             return job.done.result(asking.get().left)
         except (TimeoutError, CancelledError) as error:
             job.done.cancel()
             raise late() from error
+
+    def put(self, jobs: Sequence[Job]) -> None:
+        """Let these wait for their batch; the answer of each will be in its `done`."""
+        with self._bell:
+            if self._closed:
+                raise Refusal(503, "The server is shutting down.")
+            self._waiting.extend(jobs)
+            self._bell.notify()
 
     @property
     def waiting(self) -> int:
@@ -91,14 +98,14 @@ class Batcher:
                 self._seen(sum(job.rows for job in jobs))
                 _answer(jobs)
 
-    def _next(self) -> list[_Job]:
+    def _next(self) -> list[Job]:
         """The job that waits longest, and others for the same f as long as there is room."""
         if not self._waiting:
             return []
-        first, others = self._waiting[0], deque[_Job]()
+        first, others = self._waiting[0], deque[Job]()
         cells = prod(first.inputs[0].shape[2:])
         room = self._most or max(1, CELLS // cells)
-        chosen: list[_Job] = []
+        chosen: list[Job] = []
         for job in self._waiting:
             alike = job.f is first.f and all(a.dtype == b.dtype for a, b in zip(job.inputs, first.inputs, strict=True))
             if not chosen or (alike and job.rows <= room):
@@ -119,11 +126,15 @@ class Batched:
     def __call__(self, *inputs: Tensor) -> Any:
         return self._batcher.run(self._f, inputs, self._threads)
 
+    def job(self, inputs: tuple[Tensor, ...]) -> Job:
+        """The call with these inputs, for `Batcher.put`."""
+        return Job(self._f, inputs, self._threads)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._f, name)
 
 
-def _answer(jobs: list[_Job]) -> None:
+def _answer(jobs: list[Job]) -> None:
     """One call for all of them. Where it fails, each is tried alone, so that one bad input does not spoil the others."""
     try:
         with torch.inference_mode():

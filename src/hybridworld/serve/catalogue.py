@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from hybridworld.deploy.forecast import Forecast
-from hybridworld.deploy.gate import Gate, Health
+from hybridworld.deploy.gate import Gate
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.load import find_model, load, shipped
 from hybridworld.errors import InvalidInput, nearest
@@ -39,6 +39,7 @@ class Served:
         self.name, self.model, self.path, self._engine = name, model, path, engine
         self.system = system if model is None else model.system
         self._lock, self._variants = Lock(), dict[str, HybridModel]()
+        self._watching = Lock()
         self._gate = Gate(model) if model is not None and model.calibration is not None else None
 
     @property
@@ -94,13 +95,13 @@ class Served:
                 self._variants[name] = self._calibrated(name) or self._uncalibrated(name)
             return self._variants[name]
 
-    def observe(self, forecast: Forecast) -> Health | None:
-        """Count an answer that could have been deferred; what the gate has seen so far, for a calibrated model."""
+    def observe(self, forecast: Forecast) -> tuple[float, bool] | None:
+        """Count an answer that could have been deferred; the deferral so far and the alarm, for a calibrated model."""
         if self._gate is None:
             return None
-        with self._lock:
+        with self._watching:
             self._gate.observe(forecast)
-            return self._gate.health
+            return self._gate.deferral, self._gate.alarm
 
     def _calibrated(self, name: str) -> HybridModel | None:
         """The model with that signal, where its file holds a calibration for it."""

@@ -1,6 +1,7 @@
 """What Prometheus may know about the server."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
@@ -12,6 +13,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.of = lru_cache(maxsize=4096)(lambda metric, *labels: metric.labels(*labels))
+        """metric, *labels -> its counter, histogram or gauge; `labels` of the library takes longer than to count."""
         ProcessCollector(registry=self.registry)
         self.responses = Counter(
             "hybridworld_responses", "Responses by route and status", ["route", "status"], registry=self.registry

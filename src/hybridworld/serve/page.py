@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from hybridworld.deploy.answer import forecast_file
+from hybridworld.deploy.chain import finished
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.deploy.question import Question
 from hybridworld.errors import nearest
@@ -206,7 +207,7 @@ def download(served: Served, model: HybridModel | None, what: str, body: bytes, 
         raise Refusal(422, f"There is no file '{what[:40]}': choose state{'' if model is None else ' or forecast'}.")
     if len(set(question.horizons)) > 1:
         raise Refusal(422, "A file has one horizon: give the same for each state.")
-    known = outputs_of(model, question, forecast_of(model, question))
+    known = outputs_of(model, question, finished(forecast_of(model, question)))
     drawn = Question([f"drawn {k}" for k in range(len(params))], question.states, params)
     horizon = float(question.horizons[0])
     about = {"model": served.name, "horizon": horizon}

@@ -7,7 +7,7 @@
 `state` comes back in the datatype in which it was sent. In mode 1 there is no error map, score or bound; a chain has no bound.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from hybridworld import __version__
+from hybridworld.deploy.chain import Call, Steps, in_turn
 from hybridworld.deploy.forecast import Forecast, by_horizon
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.errors import nearest
@@ -94,6 +95,10 @@ class Fault(Strict):
     """Why there is no answer, in one sentence."""
 
     error: str
+
+
+Part = tuple[np.ndarray, Forecast]
+"""Rows, and their forecast."""
 
 
 @dataclass(frozen=True)
@@ -227,9 +232,9 @@ def _parameter(asked: InferRequest, name: str, kind: type, allowed: Callable[[An
 
 
 def forecast_of(
-    model: HybridModel, question: Question, each: Callable[..., Iterable[Any]] = map
-) -> list[tuple[np.ndarray, Forecast]]:
-    """(rows, their forecast), for each horizon that was asked for; `each` is `map`, or one that asks for all at once.
+    model: HybridModel, question: Question, at_once: Callable[[Sequence[Steps[Part]]], list[Part]] = in_turn
+) -> Steps[list[Part]]:
+    """(rows, their forecast), for each horizon that was asked for; `at_once` takes the steps of several horizons together.
 
     The question was checked when it was read, so the model is asked as `onward` asks it.
     """
@@ -241,15 +246,17 @@ def forecast_of(
     if question.tolerance is not None:
         options |= {"tolerance": question.tolerance, "coverage": question.coverage or COVERAGE}
 
-    def answer(part: tuple[float, np.ndarray]) -> tuple[np.ndarray, Forecast]:
-        horizon, rows = part
+    def part(horizon: float, rows: np.ndarray) -> Steps[Part]:
         params = None if question.params is None else question.params[rows]
-        return rows, model.onward(question.states[rows], horizon, params, **options)
+        return rows, (yield from model.steps(question.states[rows], horizon, params, **options))
 
-    return list(each(answer, by_horizon(question.horizons)))
+    parts = [part(*asked) for asked in by_horizon(question.horizons)]
+    if len(parts) == 1:
+        return [(yield from parts[0])]
+    return (yield Call(at_once, (parts,), network=False))
 
 
-def outputs_of(model: HybridModel, question: Question, parts: list[tuple[np.ndarray, Forecast]]) -> dict[str, np.ndarray]:
+def outputs_of(model: HybridModel, question: Question, parts: list[Part]) -> dict[str, np.ndarray]:
     """The outputs that are known, or those that were asked for: an output that is wanted and not known is refused."""
     known: list[dict[str, np.ndarray | None]] = [
         {
@@ -281,7 +288,7 @@ def outputs_of(model: HybridModel, question: Question, parts: list[tuple[np.ndar
     return found
 
 
-def facts_of(parts: list[tuple[np.ndarray, Forecast]]) -> dict[str, Scalar]:
+def facts_of(parts: list[Part]) -> dict[str, Scalar]:
     """What else is known about an answer, as scalars: seconds, the threshold where it is one, notes."""
     facts: dict[str, Scalar] = {}
     for _, forecast in parts:

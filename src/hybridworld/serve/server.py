@@ -29,6 +29,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hybridworld.deploy.chain import Steps
 from hybridworld.errors import HybridWorldError, InvalidInput, SolverFailure
 from hybridworld.serve import page
 from hybridworld.serve.catalogue import Served
@@ -42,6 +43,7 @@ log = logging.getLogger("hybridworld.serve")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CONNECTIONS = 1024
 SLOWEST = 2**18  # bytes per second of a body
+LARGE = 2**16  # bytes of a body that others should not wait for
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 OPEN = ("/v2/health/", "/static/")
 """Paths that need no token: they tell nothing but that the server runs."""
@@ -100,7 +102,7 @@ class Guard:
                 if self._service.draining:
                     MutableHeaders(scope=message)["connection"] = "close"
                 route = getattr(scope.get("route"), "path", "none")
-                self._service.metrics.responses.labels(route, message["status"]).inc()
+                self._service.metrics.of(self._service.metrics.responses, route, message["status"]).inc()
             await send(message)
 
         try:
@@ -159,7 +161,7 @@ def create_app(service: Service, access: Access | None = None) -> ASGIApp:
 
     async def infer(http: Http) -> Response:
         served = served_model(http)
-        return binary(await queue.answer(http, lambda body: service.infer(served, body, http.headers.get(HEADER))))
+        return binary(await queue.steps(http, lambda body: service.infer(served, body, http.headers.get(HEADER))))
 
     async def models(http: Http) -> Response:
         return JSONResponse(await queue.answer(http, lambda _: page.describe(service.catalogue, service.limits)))
@@ -240,6 +242,18 @@ class Queue:
 
     async def answer(self, http: Http, work: Callable[[bytes], Any]) -> Any:
         """work(body) in a thread."""
+        service, loop = self._service, asyncio.get_running_loop()
+        return await self._admitted(
+            http, lambda request, body: loop.run_in_executor(service.threads, service.work, request, lambda: work(body))
+        )
+
+    async def steps(self, http: Http, steps: Callable[[bytes], Steps[Any]]) -> Any:
+        """What steps(body) return, taken at the desk."""
+        desk = self._service.desk
+        return await self._admitted(http, lambda request, body: desk.answer(request, steps(body), alone=len(body) > LARGE))
+
+    async def _admitted(self, http: Http, answer: Callable[[Request, bytes], Awaitable[Any]]) -> Any:
+        """The answer to a request that has arrived within its limits and finds a place."""
         service = self._service
         if not service.warm or service.draining:
             what = "is shutting down" if service.draining else "is starting"
@@ -251,8 +265,7 @@ class Queue:
         with service.admission.holding() as hold:
             body = await self._body(http, request, hold) if http.method == "POST" else b""
             with service.admission.admitted():
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(service.threads, service.work, request, lambda: work(body))
+                return await answer(request, body)
 
     def _check_size(self, http: Http) -> None:
         """Refuse a body that is announced to be too large, before it is read."""

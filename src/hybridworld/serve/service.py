@@ -1,17 +1,16 @@
 """All that answers, without HTTP: models, the thread that runs their networks, their solvers, limits and metrics.
 
-    body -> question (checked) -> HybridModel.predict -> outputs -> body
+    body -> question (checked) -> HybridModel.steps -> outputs -> body          all of it at the Desk (one thread), except
                                     |          |
                        Batcher (one thread)   Solvers (processes, or dask)
 
-Each request has a thread that mostly waits. `HybridModel.predict` is the same as in Python: only its networks and its solver
-are called elsewhere.
+`HybridModel.predict` is the same as in Python: only its networks and its solver are called elsewhere.
 """
 
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import TypeVar
@@ -19,10 +18,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hybridworld.deploy.chain import Call, Steps, finished
 from hybridworld.deploy.hybrid import HybridModel
 from hybridworld.physics.threads import thread_count
 from hybridworld.serve.batching import Batcher
 from hybridworld.serve.catalogue import Catalogue, Served, log
+from hybridworld.serve.desk import Desk
 from hybridworld.serve.limits import Admission, Budgets, Limits, Request, asking
 from hybridworld.serve.metrics import Metrics
 from hybridworld.serve.protocol import VERSION, Question, facts_of, forecast_of, outputs_of, read_question
@@ -62,11 +63,12 @@ class Service:
         sys.setswitchinterval(min(SWITCH, sys.getswitchinterval()))
         count = workers or thread_count()
         self.batcher = Batcher(batch, self.metrics.batch.observe)
+        self.desk = Desk(self.batcher, self.threads, self.work)
         self.solvers = Solvers(
             Workers(count, max(1, thread_count() // count), self.metrics.lost_workers.inc),
             Budgets(self.limits.client_seconds),
             dask,
-            lambda system, seconds: self.metrics.solver.labels(system).observe(seconds),
+            lambda system, seconds: self.metrics.of(self.metrics.solver, system).observe(seconds),
         )
         self.metrics.watch("queue_requests", "Requests accepted and not answered yet", lambda: self.admission.requests)
         self.metrics.watch("queue_limit", "The most of them", lambda: self.limits.queue)
@@ -94,26 +96,26 @@ class Service:
         finally:
             asking.reset(token)
 
-    def infer(self, served: Served, body: bytes, header: str | None) -> tuple[bytes, int | None]:
+    def infer(self, served: Served, body: bytes, header: str | None) -> Steps[tuple[bytes, int | None]]:
         """The protocol's answer to the body of a request, and the length of its JSON where bytes follow it."""
         began = time.monotonic()
         question = read_question(served, body, header, self.limits)
-        model = self.routed(served, question.signal)
-        parts = forecast_of(model, question, self._at_once)
+        model = self.routed(served, None)
+        if question.signal is not None:  # the first who names it may wait for a file
+            model = yield Call(self.routed, (served, question.signal), network=False)
+        parts = yield from forecast_of(model, question, self._at_once)
         outputs = outputs_of(model, question, parts)
         answer = {"model_name": served.name, "model_version": VERSION, "id": question.id, "parameters": facts_of(parts)}
         binary = [name for name in outputs if question.outputs.get(name, question.binary)]
         told = write_answer(answer, outputs, binary)
         self._count(served, question, parts)
-        self.metrics.latency.labels(served.name, question.mode).observe(time.monotonic() - began)
+        self.metrics.of(self.metrics.latency, served.name, question.mode).observe(time.monotonic() - began)
         return told
 
-    def _at_once(self, f: Callable[[float], T], values: np.ndarray) -> list[T]:
-        """[f(value) ...], together: the horizons of one request share a batch."""
-        if len(values) == 1:
-            return [f(values[0])]
+    def _at_once(self, parts: Sequence[Steps[T]]) -> list[T]:
+        """What the parts of a request return, taken together: its horizons share a batch."""
         request = asking.get()
-        return list(self._parts.map(lambda value: self.work(request, lambda: f(value)), values))
+        return list(self._parts.map(lambda steps: self.work(request, lambda: finished(steps)), parts))
 
     def routed(self, served: Served, signal: str | None) -> HybridModel:
         """The model, with its networks and its solver called by this service."""
@@ -127,6 +129,7 @@ class Service:
         """Finish what was accepted, then end threads and processes."""
         self.draining = True
         self._closing.set()
+        self.desk.close()
         self.threads.shutdown()
         self._parts.shutdown()
         self.batcher.close()
@@ -136,15 +139,17 @@ class Service:
 
     def _count(self, served: Served, question: Question, parts: list) -> None:
         deferred = sum(int(forecast.used_solver.sum()) for _, forecast in parts)
-        self.metrics.answers.labels(served.name, "solver").inc(deferred)
-        self.metrics.answers.labels(served.name, "surrogate").inc(len(question.states) - deferred)
-        if question.mode == 1 or question.q in (0, 1) or served.with_signal(question.signal) is not served.model:
+        of = self.metrics.of
+        of(self.metrics.answers, served.name, "solver").inc(deferred)
+        of(self.metrics.answers, served.name, "surrogate").inc(len(question.states) - deferred)
+        own = () if served.model is None else (served.model.signal.name,)
+        if question.mode == 1 or question.q in (0, 1) or question.signal not in (None, *own):
             return  # nothing was gated by the model's own scores
         for _, forecast in parts:
-            health = served.observe(forecast)
-            if health is not None:
-                self.metrics.deferral.labels(served.name).set(health.deferral)
-                self.metrics.drift.labels(served.name).set(health.alarm)
+            found = served.observe(forecast)
+            if found is not None:
+                of(self.metrics.deferral, served.name).set(found[0])
+                of(self.metrics.drift, served.name).set(found[1])
 
     def _keep_warm(self) -> None:
         """Compile kernels and run each network once, so that the first user does not wait; then look for what changes."""

@@ -134,7 +134,10 @@ class ErrorBound:
     def _at(self, scores: np.ndarray, horizon: float, coverage: float, beginning: bool | None) -> np.ndarray:
         """The bound at a calibrated horizon: the larger one of the groups that the states may belong to."""
         confidence = max(coverage - ROUNDING, ROUNDING)
-        return np.max([group.bound(scores, horizon, confidence) for group in self._groups[beginning]], axis=0)
+        first, *others = (group.bound(scores, horizon, confidence) for group in self._groups[beginning])
+        for each in others:
+            first = np.maximum(first, each)
+        return first
 
     def check(self, coverage: float) -> None:
         """Raise for a coverage that so few validation trajectories cannot promise."""

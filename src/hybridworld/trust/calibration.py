@@ -21,6 +21,9 @@ from hybridworld.physics.arguments import as_number, shown
 from hybridworld.trust.bounds import APART, Residuals
 from hybridworld.trust.drift import drift_p_value
 
+HORIZONS = 256
+"""Horizons whose scores are remembered."""
+
 
 class BeyondCalibration(UserWarning):
     """A threshold was asked for at a horizon outside of those that were calibrated."""
@@ -70,7 +73,8 @@ class Calibration:
             raise InvalidInput(f"The horizon is {shown(horizon)} frames: it must be a positive number.")
         if q in (0, 1):
             return np.inf if q else -1.0
-        low, high = min(self.scores), max(self.scores)
+        known = self._known
+        low, high = known[0], known[-1]
         if not low <= horizon <= high:
             warnings.warn(
                 f"The horizon {horizon:g} is beyond the calibrated ones ({low:g} to {high:g} frames): "
@@ -78,7 +82,6 @@ class Calibration:
                 BeyondCalibration,
                 stacklevel=3,
             )
-        known = sorted(self.scores)
         above = min(bisect_left(known, horizon), len(known) - 1)
         nearest = known[max(above - 1, 0) : above + 1]
         scores = self._scores_of(beginning)
@@ -93,8 +96,26 @@ class Calibration:
 
     def ranks(self, horizon: float, scores: np.ndarray) -> np.ndarray:
         """The share of the validation scores of each group below each score, (scores, groups); interpolated as τ is."""
-        known = zip(self.groups or (self.scores,), self._even, strict=True)
-        return np.stack([_rank(*group, horizon, scores) for group in known], axis=1)
+        return np.stack([np.searchsorted(known, scores) / len(known) for known in self._near(horizon)], axis=1)
+
+    def _near(self, horizon: float) -> tuple[np.ndarray, ...]:
+        """Increasing scores of each group at that horizon. Every answer asks for them: some are remembered."""
+        found = self._remembered.get(horizon)
+        if found is None:
+            known = zip(self.groups or (self.scores,), self._even, strict=True)
+            found = tuple(_between(*group, horizon) for group in known)
+            if len(self._remembered) < HORIZONS:
+                self._remembered[horizon] = found
+        return found
+
+    @cached_property
+    def _remembered(self) -> dict[float, tuple[np.ndarray, ...]]:
+        return {}
+
+    @cached_property
+    def _known(self) -> list[float]:
+        """The calibrated horizons, increasing."""
+        return sorted(self.scores)
 
     @cached_property
     def _even(self) -> list[dict[float, np.ndarray]]:
@@ -119,10 +140,8 @@ def _quantile(increasing: np.ndarray, q: float) -> float:
     return low + share * (high - low) if share < 0.5 else high - (1 - share) * (high - low)
 
 
-def _rank(
-    known: Mapping[float, np.ndarray], even: Mapping[float, np.ndarray], horizon: float, scores: np.ndarray
-) -> np.ndarray:
-    """The share of known scores below each score, from the quantiles of the two nearest horizons."""
+def _between(known: Mapping[float, np.ndarray], even: Mapping[float, np.ndarray], horizon: float) -> np.ndarray:
+    """Increasing scores: those of the horizon, or between the quantiles of the two nearest ones."""
     horizons = sorted(known)
     place = float(np.interp(np.log2(horizon), np.log2(horizons), np.arange(len(horizons))))
     below, share = int(place), place % 1
@@ -130,4 +149,4 @@ def _rank(
     if share:
         low, high = (even[h] for h in horizons[below : below + 2])
         here = low + share * (high - low)
-    return np.searchsorted(here, scores) / len(here)
+    return here
