@@ -1,0 +1,168 @@
+"""A kernel of this package, compiled by numba, for networks of sets of objects.
+
+Such a network is a hundred small products and twice as many steps between them; each costs other engines more than its
+arithmetic. The kernel runs in the thread that calls it, so it waits for nobody where cores are busy. Threads share large batches.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hybridworld.errors import InvalidInput
+from hybridworld.physics.spec import StateSpec
+from hybridworld.physics.spec_text import spec_from_text
+from hybridworld.physics.threads import thread_count
+from hybridworld.surrogate.engines.engine import Engine, Program, Run, arrays, description
+
+FILE = "objects.npz"
+SHARED = 8
+"""States for each thread, at least: fewer take less time than to begin a thread."""
+
+
+def write_kernel(program: Program, folder: Path) -> None:
+    """The weights and scales in the form that the kernel takes."""
+    found = description(program)
+    settings, spec = found["config"], spec_from_text(found["spec"])
+    if settings["backbone"] != "objects" or settings["residual"] != "scaled" or settings["variables"] != "channels":
+        raise InvalidInput("it is made for networks of objects that predict scaled changes of channels")
+    if not spec.rates:
+        raise InvalidInput("it is made for objects of which something moves freely")
+    names = {name.partition("surrogate.")[2]: values.detach().numpy() for name, values in program.state_dict.items()}
+    rates = next(values for name, values in program.constants.items() if name.endswith("conditioning.rates"))
+    scales, weights = scales_of(spec, names, settings["params"]), weights_of(names | {"rates": rates.numpy()}, spec)
+    np.savez(folder / FILE, **{f"scales.{k}": v for k, v in scales.items()}, **{f"weights.{k}": v for k, v in weights.items()})
+
+
+def open_kernel(folder: Path, answer: Run, threads: int) -> Run:
+    """The kernel with those weights, compiled before it is asked."""
+    from hybridworld.surrogate.engines import objects_kernel as kernel
+
+    with np.load(folder / FILE) as file:
+        scales = kernel.Scales(*(file[f"scales.{name}"] for name in kernel.Scales._fields))
+        weights = kernel.Weights(*(file[f"weights.{name}"] for name in kernel.Weights._fields))
+
+    half, width = weights.near.shape[2], weights.norm.shape[2]
+
+    def run(states: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
+        known = torch.empty(len(states), 0) if params is None else params
+        given, out = arrays((states, horizons, known)), np.empty(states.shape, np.float32)
+
+        def part(rows: slice) -> None:
+            kernel.answer(*(each[rows] for each in given), scales, weights, half, width, out[rows])
+
+        over_rows(part, len(out))
+        return torch.from_numpy(out)
+
+    return run
+
+
+def over_rows(work: Any, count: int) -> None:
+    """Call work(rows) for parts of a batch, one for each thread; this thread takes one of them."""
+    parts = max(min(thread_count(), count // SHARED), 1)
+    bounds = [count * part // parts for part in range(parts + 1)]
+    mine, *others = (slice(*each) for each in zip(bounds, bounds[1:], strict=False))
+    helpers = [Thread(target=work, args=(rows,)) for rows in others]
+    for each in helpers:
+        each.start()
+    work(mine)
+    for each in helpers:
+        each.join()
+
+
+def scales_of(spec: StateSpec, names: Mapping[str, np.ndarray], sees_params: bool) -> dict[str, np.ndarray]:
+    """The arrays of `objects_kernel.Scales`."""
+    channels = spec.channels
+    places, speeds = np.array(spec.rates).T
+    extent = next((each for each in spec.fields if each.kind == "extent"), None)
+    walls = dict(zip(spec.components(spec.position), spec.axes, strict=True)) if spec.position else {}
+    ends = [walls.get(channels[each]) for each in places]
+    low, high = (
+        np.array([getattr(end, name) if end and end.boundary == "wall" else open_end for end in ends], np.float32)
+        for name, open_end in (("low", -np.inf), ("high", np.inf))
+    )
+    marker, value = spec.driven or (channels[0], np.nan)
+    driven = [(k, channels.index(each.sets)) for k, each in enumerate(spec.params) if each.sets]
+    return {name: names[name] for name in ("mean", "std", "param_mean", "param_std", "changes")} | {
+        "horizons": np.log2(names["horizons"]),
+        "places": places,
+        "speeds": speeds,
+        "low": low,
+        "high": high,
+        "sizes": np.array([channels.index(name) for name in spec.components(extent)] if extent else [], int),
+        "driven": np.array(driven if spec.driven and sees_params else [], int).reshape(-1, 2),
+        "marker": np.array([channels.index(marker), value], np.float32),
+        "frame_step": np.array([spec.frame_step], np.float32),
+    }
+
+
+def weights_of(names: Mapping[str, np.ndarray], spec: StateSpec) -> dict[str, np.ndarray]:
+    """The arrays of `objects_kernel.Weights`, from those of the surrogate by their names."""
+
+    def linear(name: str) -> tuple[np.ndarray, np.ndarray]:
+        weight = names[f"{name}.weight"].T
+        return weight, names.get(f"{name}.bias", np.zeros(weight.shape[1], np.float32))
+
+    def after(norm: str, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A layer that takes in the affine part of the norm before it."""
+        gain, shift = names[f"{norm}.weight"], names[f"{norm}.bias"]
+        return gain[:, None] * weight, bias + shift @ weight
+
+    depth = 1 + max(int(name.split(".")[2]) for name in names if name.startswith("backbone.rounds."))
+    rounds = [f"backbone.rounds.{number}" for number in range(depth)]
+    found: dict[str, Any] = {"rates": names["rates"]}
+    for name, layer in {
+        "told": "conditioning.layers.0",
+        "condition": "conditioning.layers.2",
+        "stem": "backbone.stem.0",
+        "stem_out": "backbone.stem.2",
+        "head": "backbone.head.2",
+    }.items():
+        weight, bias = linear(layer)
+        found |= {name: filled_up(weight), f"{name}_bias": lanes(bias)}
+    for name, layer in {"message": "message", "out": "out", "mlp": "mlp.0", "mlp_out": "mlp.2"}.items():
+        both = [linear(f"{each}.{layer}") for each in rounds]
+        found[name] = np.stack([filled_up(weight) for weight, _ in both])
+        found[f"{name}_bias"] = np.stack([lanes(bias) for _, bias in both])
+    films, hear, body, near = [], [], [], []
+    places = len(spec.rates)
+    for each in rounds:
+        for film in ("heard", "steered"):
+            weight, bias = linear(f"{each}.{film}.linear")
+            bias = bias + np.repeat([1, 0], len(bias) // 2).astype(np.float32)  # 1 + a
+            films.append((weight, bias))
+        approach, approach_bias = linear(f"{each}.approach")
+        layers = [linear(f"{each}.{name}") for name in ("mine", "others", "bend")]
+        layers[1] = layers[1][0], layers[1][1] + approach_bias
+        weight, bias = after(f"{each}.norm", *(np.concatenate(parts, axis=-1) for parts in zip(*layers, strict=True)))
+        hear.append((filled_up(weight), lanes(bias)))
+        ends = np.zeros((len(spec.channels) + places, approach.shape[1]), np.float32)
+        ends[-places:] = approach[:places]  # where the other one is at the end: linear in both
+        products = [linear(f"{each}.{name}")[0] for name in ("between", "at_mine", "at_others")]
+        body.append(filled_up(np.concatenate([*products, ends], axis=1)))
+        near.append(approach[places:])
+    film, film_bias = (np.concatenate(parts, axis=-1) for parts in zip(*films, strict=True))
+    found |= {"film": filled_up(film), "film_bias": lanes(film_bias), "body": np.stack(body), "near": np.stack(near)}
+    found |= {"hear": np.stack([weight for weight, _ in hear]), "hear_bias": np.stack([bias for _, bias in hear])}
+    norms = [[names[f"{each}.norm_after.{part}"] for part in ("weight", "bias")] for each in rounds]
+    found |= {"norm": np.array(norms), "head_norm": np.array([names[f"backbone.head.0.{part}"] for part in ("weight", "bias")])}
+    return {name: np.ascontiguousarray(values, np.float32) for name, values in found.items()}
+
+
+def filled_up(weight: np.ndarray) -> np.ndarray:
+    """A matrix with rows filled up to a multiple of 4 and columns to one of 16."""
+    rows, columns = weight.shape
+    return np.pad(weight, ((0, -rows % 4), (0, -columns % 16)))
+
+
+def lanes(bias: np.ndarray) -> np.ndarray:
+    """A bias filled up to a multiple of 16."""
+    return np.pad(bias, (0, -len(bias) % 16))
+
+
+NUMBA = Engine("numba", ("numba",), write_kernel, open_kernel)

@@ -1,0 +1,346 @@
+"""Compiled form of `Surrogate.answer` for networks of the class `Objects`: the same function, to rounding.
+
+Scenes go through in blocks: products of matrices take the objects of a block as their rows, so that weights are read once for
+all of them, and pairs are formed scene by scene in memory that stays in the cache. What depends on one object of a pair alone is
+computed per object: of the features of an approach only the nearest one and two distances are left to each pair.
+
+Matrices come with rows filled up to a multiple of FOUR and columns to one of LANES, with zeros; `Weights` says what they hold.
+Columns are counted in unsigned integers, as in the kernels of the solvers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+BLOCK, FOUR, LANES = 4, 4, 16
+FAST = {"contract", "reassoc", "nsz", "arcp"}  # all but what would lose values that are not finite
+
+_ONE, _TWO, _THREE, _STEP = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(FOUR)
+_HALF, _UNIT, _TINY, _EPS = np.float32(0.5), np.float32(1), np.float32(1e-6), np.float32(1e-5)
+_LOG2E, _LN2_HIGH, _LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
+_FAR = np.float32(87)
+
+
+class Scales(NamedTuple):
+    """What normalises states, and what is known of their channels; arrays, since a kernel takes them as they are."""
+
+    mean: np.ndarray  # (channels,)
+    std: np.ndarray  # (channels,)
+    param_mean: np.ndarray  # (params,)
+    param_std: np.ndarray  # (params,)
+    horizons: np.ndarray  # (horizons,) binary logarithms
+    changes: np.ndarray  # (horizons, channels)
+    places: np.ndarray  # (places,) channels that move freely
+    speeds: np.ndarray  # (places,) the channels of their rates
+    low: np.ndarray  # (places,) walls
+    high: np.ndarray  # (places,)
+    sizes: np.ndarray  # channels of the extent, at whose smallest a wall stops a body; none where there is none
+    driven: np.ndarray  # (sets, 2): column of the action, and channel that it sets
+    marker: np.ndarray  # (2,): channel and value that mark a driven object
+    frame_step: np.ndarray  # (1,)
+
+
+class Weights(NamedTuple):
+    """Matrices (inputs, outputs) and biases; those of rounds are stacked, and affine parts of norms are in what follows them."""
+
+    rates: np.ndarray  # of the waves that tell a horizon
+    told: np.ndarray
+    told_bias: np.ndarray
+    condition: np.ndarray
+    condition_bias: np.ndarray
+    film: np.ndarray  # for each round: gain and shift of what is heard, gain and shift before the mlp
+    film_bias: np.ndarray
+    stem: np.ndarray
+    stem_bias: np.ndarray
+    stem_out: np.ndarray
+    stem_out_bias: np.ndarray
+    hear: np.ndarray  # mine, others, bend
+    hear_bias: np.ndarray
+    body: np.ndarray  # between, at_mine, at_others, and the end of an approach
+    near: np.ndarray  # (rounds, places + 2, half): the nearest point of an approach, and its two distances
+    message: np.ndarray
+    message_bias: np.ndarray
+    out: np.ndarray
+    out_bias: np.ndarray
+    norm: np.ndarray  # (rounds, 2, width): before the mlp
+    mlp: np.ndarray
+    mlp_bias: np.ndarray
+    mlp_out: np.ndarray
+    mlp_out_bias: np.ndarray
+    head_norm: np.ndarray  # (2, width)
+    head: np.ndarray
+    head_bias: np.ndarray
+
+
+@njit(inline="always")
+def _exp(x):
+    """e^x in single precision for |x| < 88: 2^n times a polynomial, without a branch, so that loops become vector instructions."""
+    n = np.floor(x * _LOG2E + _HALF)
+    f = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    p = np.float32(1.9875691500e-4)
+    p = p * f + np.float32(1.3981999507e-3)
+    p = p * f + np.float32(8.3334519073e-3)
+    p = p * f + np.float32(4.1665795894e-2)
+    p = p * f + np.float32(1.6666665459e-1)
+    p = p * f + np.float32(5.0000001201e-1)
+    p = (p * f) * f + f + _UNIT
+    return p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@njit(inline="always")
+def _silu(x):
+    return x / (_UNIT + _exp(min(max(-x, -_FAR), _FAR)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _filled(out, bias, rows):
+    """The bias in each row."""
+    for r in range(np.uint64(rows)):
+        for j in range(np.uint64(bias.size)):
+            out[r, j] = bias[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _add_product(a, w, out, rows):
+    """out += a @ w for so many rows, rounded up to a multiple of four: four rows and four terms at a time, in registers."""
+    columns = np.uint64(w.shape[1])
+    for r in range(np.uint64(0), np.uint64(rows), _STEP):
+        r1, r2, r3 = r + _ONE, r + _TWO, r + _THREE
+        for k in range(np.uint64(0), np.uint64(w.shape[0]), _STEP):
+            k1, k2, k3 = k + _ONE, k + _TWO, k + _THREE
+            a00, a01, a02, a03 = a[r, k], a[r, k1], a[r, k2], a[r, k3]
+            a10, a11, a12, a13 = a[r1, k], a[r1, k1], a[r1, k2], a[r1, k3]
+            a20, a21, a22, a23 = a[r2, k], a[r2, k1], a[r2, k2], a[r2, k3]
+            a30, a31, a32, a33 = a[r3, k], a[r3, k1], a[r3, k2], a[r3, k3]
+            for j in range(columns):
+                w0, w1, w2, w3 = w[k, j], w[k1, j], w[k2, j], w[k3, j]
+                out[r, j] += a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
+                out[r1, j] += a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
+                out[r2, j] += a20 * w0 + a21 * w1 + a22 * w2 + a23 * w3
+                out[r3, j] += a30 * w0 + a31 * w1 + a32 * w2 + a33 * w3
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _silu_all(x, rows):
+    for r in range(np.uint64(rows)):
+        for j in range(np.uint64(x.shape[1])):
+            x[r, j] = _silu(x[r, j])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _normed(h, width, out, rows):
+    """Each row of h less its mean, over its deviation."""
+    for r in range(np.uint64(rows)):
+        total = np.float32(0)
+        for j in range(np.uint64(width)):
+            total += h[r, j]
+        mean, squares = total / np.float32(width), np.float32(0)
+        for j in range(np.uint64(width)):
+            squares += (h[r, j] - mean) * (h[r, j] - mean)
+        share = _UNIT / np.sqrt(squares / np.float32(width) + _EPS)
+        for j in range(np.uint64(width)):
+            out[r, j] = (h[r, j] - mean) * share
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _conditions(horizons, params, scales, weights, waves, hidden, films):
+    """What horizons and parameters of a block make of gains and shifts."""
+    count, known = len(horizons), len(weights.rates)
+    for s in range(count):
+        place = np.log2(horizons[s])
+        for k in range(known):
+            waves[s, k], waves[s, known + k] = np.sin(place * weights.rates[k]), np.cos(place * weights.rates[k])
+        for k in range(params.shape[1]):
+            waves[s, 2 * known + k] = (params[s, k] - scales.param_mean[k]) / scales.param_std[k]
+    _filled(hidden, weights.told_bias, count)
+    _add_product(waves, weights.told, hidden, count)
+    _silu_all(hidden, count)
+    vector = np.empty((hidden.shape[0], weights.condition.shape[1]), np.float32)
+    _filled(vector, weights.condition_bias, vector.shape[0])
+    _add_product(hidden, weights.condition, vector, count)
+    _filled(films, weights.film_bias, count)
+    _add_product(vector, weights.film, films, count)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _begun(states, horizons, params, scales, parts, z, seen, paths, free):
+    """Normalised objects, as rows: as they are, as the network sees them, where free motion leads in each part and at last."""
+    count, channels, objects = states.shape
+    for s in range(count):
+        for i in range(objects):
+            row = s * objects + i
+            for c in range(channels):
+                z[row, c] = (states[s, c, i] - scales.mean[c]) / scales.std[c]
+                seen[row, c] = z[row, c]
+            marker = int(scales.marker[0])
+            if len(scales.driven) and abs(states[s, marker, i] - scales.marker[1]) < _HALF:
+                for k in range(len(scales.driven)):
+                    c = scales.driven[k, 1]
+                    seen[row, c] = (params[s, scales.driven[k, 0]] - scales.mean[c]) / scales.std[c]
+            room = np.float32(0)
+            for k in range(len(scales.sizes)):
+                c = scales.sizes[k]
+                size = seen[row, c] * scales.std[c] + scales.mean[c]
+                room = size if k == 0 else min(room, size)
+            for p in range(len(scales.places)):
+                c, v = scales.places[p], scales.speeds[p]
+                here, speed = seen[row, c] * scales.std[c] + scales.mean[c], seen[row, v] * scales.std[v] + scales.mean[v]
+                low, high = scales.low[p] + room, scales.high[p] - room
+                step = scales.frame_step[0] / np.float32(parts)
+                for k in range(parts):
+                    there = here + np.float32(k + 1) * step * horizons[s] * speed
+                    paths[k, row, p] = (min(max(there, low), high) - scales.mean[c]) / scales.std[c]
+                there = here + scales.frame_step[0] * horizons[s] * speed
+                free[row, p] = (min(max(there, low), high) - scales.mean[c]) / scales.std[c] - seen[row, c]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _pairs(first, objects, half, places, hear, body, here, there, near, gain, ways, out):
+    """silu(pairs + products) of the scene whose objects begin at row `first`: a row per pair, (to, from)."""
+    half, twice, thrice = np.uint64(half), np.uint64(2 * half), np.uint64(3 * half)
+    objects, first = np.uint64(objects), np.uint64(first)
+    for i in range(objects):
+        me = first + i
+        for j in range(half):  # what is known of the one that hears
+            out[i * objects, j] = gain[j] * hear[me, j] + gain[half + j] - body[me, thrice + j]
+        for k in range(np.uint64(1), objects):
+            for j in range(half):
+                out[i * objects + k, j] = out[i * objects, j]
+        for k in range(objects):
+            other, row = first + k, i * objects + k
+            along, length, far = np.float32(0), _TINY, _TINY
+            for p in range(places):
+                before, after = here[other, p] - here[me, p], there[other, p] - there[me, p]
+                along -= before * (after - before)
+                length += (after - before) * (after - before)
+                far += after * after
+            share = min(max(along / length, np.float32(0)), _UNIT)
+            close = _TINY
+            for p in range(places):
+                before, after = here[other, p] - here[me, p], there[other, p] - there[me, p]
+                ways[p] = before + share * (after - before)
+                close += ways[p] * ways[p]
+            ways[places], ways[places + 1] = np.sqrt(far), np.sqrt(close)
+            for j in range(half):
+                between = body[other, j] - body[me, j]
+                value = between * (body[me, half + j] + body[other, twice + j])
+                out[row, j] += value + hear[other, half + j] + body[other, thrice + j]
+            for p in range(places + 2):
+                for j in range(half):
+                    out[row, j] += ways[p] * near[p, j]
+            for j in range(half):
+                out[row, j] = _silu(out[row, j])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _unit(horizon, scales, unit):
+    """change(h), as `Surrogate.unit_of_change` has it."""
+    known, place = scales.horizons, np.log2(horizon)
+    above = 0
+    for k in range(len(known)):
+        above += known[k] < place
+    above = min(max(above, 1), len(known) - 1)
+    below = max(above - 1, 0)
+    share = (place - known[below]) / max(known[above] - known[below], _TINY)
+    share = min(max(share, np.float32(0)), _UNIT)
+    shorter = min(np.exp2(place - known[0]), _UNIT)
+    for c in range(len(unit)):
+        unit[c] = (scales.changes[below, c] + share * (scales.changes[above, c] - scales.changes[below, c])) * shorter
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def answer(states, horizons, params, scales, weights, half, width, out):
+    """The states (batch, channels, objects) `horizons` (batch,) later, into `out`; params (batch, n)."""
+    batch, channels, objects = states.shape
+    places, depth = len(scales.places), len(weights.hear)
+    block = min(BLOCK, batch)
+    rows, pairs = -(-block * objects // FOUR) * FOUR, -(-objects * objects // FOUR) * FOUR
+    waves, hidden = np.zeros((FOUR, len(weights.told)), np.float32), np.zeros((FOUR, weights.told.shape[1]), np.float32)
+    films = np.zeros((FOUR, weights.film.shape[1]), np.float32)
+    z, seen = np.zeros((rows, channels), np.float32), np.zeros((rows, channels), np.float32)
+    paths, free = np.zeros((depth, rows, places), np.float32), np.zeros((rows, places), np.float32)
+    here, there = np.zeros((rows, places), np.float32), np.zeros((rows, places), np.float32)
+    start, h = np.zeros((rows, len(weights.stem)), np.float32), np.zeros((rows, weights.stem.shape[1]), np.float32)
+    normed, hear = np.zeros_like(h), np.zeros((rows, weights.hear.shape[2]), np.float32)
+    both, body = np.zeros((rows, weights.body.shape[1]), np.float32), np.zeros((rows, weights.body.shape[2]), np.float32)
+    formed = np.zeros((pairs, weights.message.shape[2]), np.float32)
+    sent, heard = np.zeros_like(formed), np.zeros((rows, weights.message.shape[2]), np.float32)
+    inner, last = np.zeros((rows, weights.mlp.shape[2]), np.float32), np.zeros((rows, weights.head.shape[1]), np.float32)
+    ways, unit = np.zeros(places + 2, np.float32), np.zeros(channels, np.float32)
+    each = 2 * half + 2 * width
+    for begin in range(0, batch, block):
+        count = min(block, batch - begin)
+        now, some = states[begin : begin + count], horizons[begin : begin + count]
+        used = count * objects
+        given = params[begin : begin + count]
+        _conditions(some, given, scales, weights, waves, hidden, films)
+        _begun(now, some, given, scales, depth, z, seen, paths, free)
+        for row in range(used):
+            for c in range(channels):
+                start[row, c] = both[row, c] = seen[row, c]
+            for p in range(places):
+                here[row, p] = seen[row, scales.places[p]]
+                for k in range(depth):
+                    start[row, channels + k * places + p] = paths[k, row, p] - here[row, p]
+        _filled(normed, weights.stem_bias, rows)
+        _add_product(start, weights.stem, normed, used)
+        _silu_all(normed, used)
+        _filled(h, weights.stem_out_bias, rows)
+        _add_product(normed, weights.stem_out, h, used)
+        for k in range(depth):
+            _normed(h, width, normed, used)
+            _filled(hear, weights.hear_bias[k], used)
+            _add_product(normed, weights.hear[k], hear, used)
+            for row in range(used):
+                for p in range(places):
+                    there[row, p] = paths[k, row, p] + hear[row, 2 * half + p]
+                    both[row, channels + p] = there[row, p]
+            body[:] = 0
+            _add_product(both, weights.body[k], body, used)
+            for s in range(count):
+                first, gain = s * objects, films[s, k * each : (k + 1) * each]
+                _pairs(first, objects, half, places, hear, body, here, there, weights.near[k], gain, ways, formed)
+                _filled(sent, weights.message_bias[k], pairs)
+                _add_product(formed, weights.message[k], sent, objects * objects)
+                for i in range(np.uint64(objects)):
+                    row = np.uint64(first) + i
+                    for j in range(np.uint64(half)):
+                        heard[row, j] = 0
+                    for other in range(i * np.uint64(objects), (i + _ONE) * np.uint64(objects)):
+                        for j in range(np.uint64(half)):
+                            heard[row, j] += _silu(sent[other, j])
+            _filled(normed, weights.out_bias[k], used)
+            _add_product(heard, weights.out[k], normed, used)
+            for row in range(np.uint64(used)):
+                for j in range(np.uint64(width)):
+                    h[row, j] += normed[row, j]
+            _normed(h, width, normed, used)
+            for s in range(count):
+                gain, norm = films[s, k * each + 2 * half : (k + 1) * each], weights.norm[k]
+                for row in range(np.uint64(s * objects), np.uint64((s + 1) * objects)):
+                    for j in range(np.uint64(width)):
+                        shift = gain[np.uint64(width) + j]
+                        normed[row, j] = gain[j] * (norm[0, j] * normed[row, j] + norm[1, j]) + shift
+            _filled(inner, weights.mlp_bias[k], used)
+            _add_product(normed, weights.mlp[k], inner, used)
+            _silu_all(inner, used)
+            for row in range(np.uint64(used)):
+                for j in range(np.uint64(width)):
+                    h[row, j] += weights.mlp_out_bias[k, j]
+            _add_product(inner, weights.mlp_out[k], h, used)
+            here[:] = there
+        _normed(h, width, normed, used)
+        for row in range(np.uint64(used)):
+            for j in range(np.uint64(width)):
+                normed[row, j] = _silu(weights.head_norm[0, j] * normed[row, j] + weights.head_norm[1, j])
+        _filled(last, weights.head_bias, used)
+        _add_product(normed, weights.head, last, used)
+        for s in range(count):
+            _unit(some[s], scales, unit)
+            for i in range(objects):
+                row = s * objects + i
+                for p in range(places):
+                    z[row, scales.places[p]] += free[row, p]
+                for c in range(channels):
+                    out[begin + s, c, i] = (z[row, c] + unit[c] * last[row, c]) * scales.std[c] + scales.mean[c]
