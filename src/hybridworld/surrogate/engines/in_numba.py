@@ -20,6 +20,7 @@ from hybridworld.physics.spec_text import spec_from_text
 from hybridworld.physics.threads import thread_count
 from hybridworld.surrogate.engines.engine import Engine, Program, Run, arrays, description
 
+COLUMNS = 16  # a multiple of what `products` wants
 FILE = "objects.npz"
 SHARED = 8
 """States for each thread, at least: fewer take less time than to begin a thread."""
@@ -47,7 +48,8 @@ def open_kernel(folder: Path, answer: Run, threads: int) -> Run:
         scales = kernel.Scales(*(file[f"scales.{name}"] for name in kernel.Scales._fields))
         weights = kernel.Weights(*(file[f"weights.{name}"] for name in kernel.Weights._fields))
 
-    half, width = weights.near.shape[2], weights.norm.shape[2]
+    width = weights.norm.shape[2]
+    half = max(width // 2, 1)
 
     def run(states: Tensor, horizons: Tensor, params: Tensor | None = None) -> Tensor:
         known = torch.empty(len(states), 0) if params is None else params
@@ -124,11 +126,11 @@ def weights_of(names: Mapping[str, np.ndarray], spec: StateSpec) -> dict[str, np
         "head": "backbone.head.2",
     }.items():
         weight, bias = linear(layer)
-        found |= {name: filled_up(weight), f"{name}_bias": lanes(bias)}
+        found |= {name: filled_up(weight), f"{name}_bias": filled_up(bias)}
     for name, layer in {"message": "message", "out": "out", "mlp": "mlp.0", "mlp_out": "mlp.2"}.items():
         both = [linear(f"{each}.{layer}") for each in rounds]
         found[name] = np.stack([filled_up(weight) for weight, _ in both])
-        found[f"{name}_bias"] = np.stack([lanes(bias) for _, bias in both])
+        found[f"{name}_bias"] = np.stack([filled_up(bias) for _, bias in both])
     films, hear, body, near = [], [], [], []
     places = len(spec.rates)
     for each in rounds:
@@ -140,14 +142,14 @@ def weights_of(names: Mapping[str, np.ndarray], spec: StateSpec) -> dict[str, np
         layers = [linear(f"{each}.{name}") for name in ("mine", "others", "bend")]
         layers[1] = layers[1][0], layers[1][1] + approach_bias
         weight, bias = after(f"{each}.norm", *(np.concatenate(parts, axis=-1) for parts in zip(*layers, strict=True)))
-        hear.append((filled_up(weight), lanes(bias)))
+        hear.append((filled_up(weight), filled_up(bias)))
         ends = np.zeros((len(spec.channels) + places, approach.shape[1]), np.float32)
         ends[-places:] = approach[:places]  # where the other one is at the end: linear in both
         products = [linear(f"{each}.{name}")[0] for name in ("between", "at_mine", "at_others")]
         body.append(filled_up(np.concatenate([*products, ends], axis=1)))
-        near.append(approach[places:])
+        near.append(filled_up(approach[places:]))
     film, film_bias = (np.concatenate(parts, axis=-1) for parts in zip(*films, strict=True))
-    found |= {"film": filled_up(film), "film_bias": lanes(film_bias), "body": np.stack(body), "near": np.stack(near)}
+    found |= {"film": filled_up(film), "film_bias": filled_up(film_bias), "body": np.stack(body), "near": np.stack(near)}
     found |= {"hear": np.stack([weight for weight, _ in hear]), "hear_bias": np.stack([bias for _, bias in hear])}
     norms = [[names[f"{each}.norm_after.{part}"] for part in ("weight", "bias")] for each in rounds]
     found |= {"norm": np.array(norms), "head_norm": np.array([names[f"backbone.head.0.{part}"] for part in ("weight", "bias")])}
@@ -155,14 +157,8 @@ def weights_of(names: Mapping[str, np.ndarray], spec: StateSpec) -> dict[str, np
 
 
 def filled_up(weight: np.ndarray) -> np.ndarray:
-    """A matrix with rows filled up to a multiple of 4 and columns to one of 16."""
-    rows, columns = weight.shape
-    return np.pad(weight, ((0, -rows % 4), (0, -columns % 16)))
-
-
-def lanes(bias: np.ndarray) -> np.ndarray:
-    """A bias filled up to a multiple of 16."""
-    return np.pad(bias, (0, -len(bias) % 16))
+    """A matrix or a bias with columns filled up as the kernel wants them."""
+    return np.pad(weight, [(0, 0)] * (weight.ndim - 1) + [(0, -weight.shape[-1] % COLUMNS)])
 
 
 NUMBA = Engine("numba", ("numba",), write_kernel, open_kernel)

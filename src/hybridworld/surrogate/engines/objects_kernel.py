@@ -4,7 +4,7 @@ Scenes go through in blocks: products of matrices take the objects of a block as
 all of them, and pairs are formed scene by scene in memory that stays in the cache. What depends on one object of a pair alone is
 computed per object: of the features of an approach only the nearest one and two distances are left to each pair.
 
-Matrices come with rows filled up to a multiple of FOUR and columns to one of LANES, with zeros; `Weights` says what they hold.
+Matrices come with columns filled up to a multiple of COLUMNS with zeros; `Weights` says what they hold.
 Columns are counted in unsigned integers, as in the kernels of the solvers.
 """
 
@@ -13,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-BLOCK, FOUR, LANES = 4, 4, 16
+from hybridworld.surrogate.engines.products import ROWS, add_product
+
+BLOCK = 4
+"""Scenes."""
 FAST = {"contract", "reassoc", "nsz", "arcp"}  # all but what would lose values that are not finite
 
-_ONE, _TWO, _THREE, _STEP = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(FOUR)
 _HALF, _UNIT, _TINY, _EPS = np.float32(0.5), np.float32(1), np.float32(1e-6), np.float32(1e-5)
 _LOG2E, _LN2_HIGH, _LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
 _FAR = np.float32(87)
@@ -58,7 +60,7 @@ class Weights(NamedTuple):
     hear: np.ndarray  # mine, others, bend
     hear_bias: np.ndarray
     body: np.ndarray  # between, at_mine, at_others, and the end of an approach
-    near: np.ndarray  # (rounds, places + 2, half): the nearest point of an approach, and its two distances
+    near: np.ndarray  # the nearest point of an approach, and its two distances
     message: np.ndarray
     message_bias: np.ndarray
     out: np.ndarray
@@ -102,26 +104,6 @@ def _filled(out, bias, rows):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def _add_product(a, w, out, rows):
-    """out += a @ w for so many rows, rounded up to a multiple of four: four rows and four terms at a time, in registers."""
-    columns = np.uint64(w.shape[1])
-    for r in range(np.uint64(0), np.uint64(rows), _STEP):
-        r1, r2, r3 = r + _ONE, r + _TWO, r + _THREE
-        for k in range(np.uint64(0), np.uint64(w.shape[0]), _STEP):
-            k1, k2, k3 = k + _ONE, k + _TWO, k + _THREE
-            a00, a01, a02, a03 = a[r, k], a[r, k1], a[r, k2], a[r, k3]
-            a10, a11, a12, a13 = a[r1, k], a[r1, k1], a[r1, k2], a[r1, k3]
-            a20, a21, a22, a23 = a[r2, k], a[r2, k1], a[r2, k2], a[r2, k3]
-            a30, a31, a32, a33 = a[r3, k], a[r3, k1], a[r3, k2], a[r3, k3]
-            for j in range(columns):
-                w0, w1, w2, w3 = w[k, j], w[k1, j], w[k2, j], w[k3, j]
-                out[r, j] += a00 * w0 + a01 * w1 + a02 * w2 + a03 * w3
-                out[r1, j] += a10 * w0 + a11 * w1 + a12 * w2 + a13 * w3
-                out[r2, j] += a20 * w0 + a21 * w1 + a22 * w2 + a23 * w3
-                out[r3, j] += a30 * w0 + a31 * w1 + a32 * w2 + a33 * w3
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def _silu_all(x, rows):
     for r in range(np.uint64(rows)):
         for j in range(np.uint64(x.shape[1])):
@@ -154,13 +136,13 @@ def _conditions(horizons, params, scales, weights, waves, hidden, films):
         for k in range(params.shape[1]):
             waves[s, 2 * known + k] = (params[s, k] - scales.param_mean[k]) / scales.param_std[k]
     _filled(hidden, weights.told_bias, count)
-    _add_product(waves, weights.told, hidden, count)
+    add_product(waves, weights.told, hidden, count)
     _silu_all(hidden, count)
     vector = np.empty((hidden.shape[0], weights.condition.shape[1]), np.float32)
     _filled(vector, weights.condition_bias, vector.shape[0])
-    _add_product(hidden, weights.condition, vector, count)
+    add_product(hidden, weights.condition, vector, count)
     _filled(films, weights.film_bias, count)
-    _add_product(vector, weights.film, films, count)
+    add_product(vector, weights.film, films, count)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
@@ -196,41 +178,41 @@ def _begun(states, horizons, params, scales, parts, z, seen, paths, free):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-def _pairs(first, objects, half, places, hear, body, here, there, near, gain, ways, out):
-    """silu(pairs + products) of the scene whose objects begin at row `first`: a row per pair, (to, from)."""
-    half, twice, thrice = np.uint64(half), np.uint64(2 * half), np.uint64(3 * half)
-    objects, first = np.uint64(objects), np.uint64(first)
+def _approaches(first, objects, here, there, ways):
+    """What is left to each pair of a scene, whose objects begin at row `first`, in a row per pair: (to, from)."""
+    places = here.shape[1]
     for i in range(objects):
-        me = first + i
-        for j in range(half):  # what is known of the one that hears
-            out[i * objects, j] = gain[j] * hear[me, j] + gain[half + j] - body[me, thrice + j]
-        for k in range(np.uint64(1), objects):
-            for j in range(half):
-                out[i * objects + k, j] = out[i * objects, j]
         for k in range(objects):
-            other, row = first + k, i * objects + k
-            along, length, far = np.float32(0), _TINY, _TINY
+            me, other, row = first + i, first + k, i * objects + k
+            along, length, far, close = np.float32(0), _TINY, _TINY, _TINY
             for p in range(places):
                 before, after = here[other, p] - here[me, p], there[other, p] - there[me, p]
                 along -= before * (after - before)
                 length += (after - before) * (after - before)
                 far += after * after
             share = min(max(along / length, np.float32(0)), _UNIT)
-            close = _TINY
             for p in range(places):
                 before, after = here[other, p] - here[me, p], there[other, p] - there[me, p]
-                ways[p] = before + share * (after - before)
-                close += ways[p] * ways[p]
-            ways[places], ways[places + 1] = np.sqrt(far), np.sqrt(close)
+                ways[row, p] = before + share * (after - before)
+                close += ways[row, p] * ways[row, p]
+            ways[row, places], ways[row, places + 1] = np.sqrt(far), np.sqrt(close)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _pairs(first, objects, half, hear, body, gain, out):
+    """What pairs of a scene, whose objects begin at row `first`, know but for `_approaches`: a row per pair, (to, from)."""
+    first, objects, half = np.uint64(first), np.uint64(objects), np.uint64(half)
+    twice, thrice = half + half, half + half + half
+    for me in range(first, first + objects):
+        for j in range(half):
+            hear[me, j] = gain[j] * hear[me, j] + gain[half + j] - body[me, thrice + j]
+            hear[me, half + j] += body[me, thrice + j]
+    for i in range(objects):
+        for k in range(objects):
+            me, other, row = first + i, first + k, i * objects + k
             for j in range(half):
-                between = body[other, j] - body[me, j]
-                value = between * (body[me, half + j] + body[other, twice + j])
-                out[row, j] += value + hear[other, half + j] + body[other, thrice + j]
-            for p in range(places + 2):
-                for j in range(half):
-                    out[row, j] += ways[p] * near[p, j]
-            for j in range(half):
-                out[row, j] = _silu(out[row, j])
+                products = (body[other, j] - body[me, j]) * (body[me, half + j] + body[other, twice + j])
+                out[row, j] = hear[me, j] + hear[other, half + j] + products
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
@@ -255,9 +237,9 @@ def answer(states, horizons, params, scales, weights, half, width, out):
     batch, channels, objects = states.shape
     places, depth = len(scales.places), len(weights.hear)
     block = min(BLOCK, batch)
-    rows, pairs = -(-block * objects // FOUR) * FOUR, -(-objects * objects // FOUR) * FOUR
-    waves, hidden = np.zeros((FOUR, len(weights.told)), np.float32), np.zeros((FOUR, weights.told.shape[1]), np.float32)
-    films = np.zeros((FOUR, weights.film.shape[1]), np.float32)
+    rows, pairs = -(-block * objects // ROWS) * ROWS, -(-objects * objects // ROWS) * ROWS
+    waves, hidden = np.zeros((BLOCK, len(weights.told)), np.float32), np.zeros((BLOCK, weights.told.shape[1]), np.float32)
+    films = np.zeros((BLOCK, weights.film.shape[1]), np.float32)
     z, seen = np.zeros((rows, channels), np.float32), np.zeros((rows, channels), np.float32)
     paths, free = np.zeros((depth, rows, places), np.float32), np.zeros((rows, places), np.float32)
     here, there = np.zeros((rows, places), np.float32), np.zeros((rows, places), np.float32)
@@ -267,7 +249,7 @@ def answer(states, horizons, params, scales, weights, half, width, out):
     formed = np.zeros((pairs, weights.message.shape[2]), np.float32)
     sent, heard = np.zeros_like(formed), np.zeros((rows, weights.message.shape[2]), np.float32)
     inner, last = np.zeros((rows, weights.mlp.shape[2]), np.float32), np.zeros((rows, weights.head.shape[1]), np.float32)
-    ways, unit = np.zeros(places + 2, np.float32), np.zeros(channels, np.float32)
+    ways, unit = np.zeros((pairs, weights.near.shape[1]), np.float32), np.zeros(channels, np.float32)
     each = 2 * half + 2 * width
     for begin in range(0, batch, block):
         count = min(block, batch - begin)
@@ -284,34 +266,37 @@ def answer(states, horizons, params, scales, weights, half, width, out):
                 for k in range(depth):
                     start[row, channels + k * places + p] = paths[k, row, p] - here[row, p]
         _filled(normed, weights.stem_bias, rows)
-        _add_product(start, weights.stem, normed, used)
+        add_product(start, weights.stem, normed, used)
         _silu_all(normed, used)
         _filled(h, weights.stem_out_bias, rows)
-        _add_product(normed, weights.stem_out, h, used)
+        add_product(normed, weights.stem_out, h, used)
         for k in range(depth):
             _normed(h, width, normed, used)
             _filled(hear, weights.hear_bias[k], used)
-            _add_product(normed, weights.hear[k], hear, used)
+            add_product(normed, weights.hear[k], hear, used)
             for row in range(used):
                 for p in range(places):
                     there[row, p] = paths[k, row, p] + hear[row, 2 * half + p]
                     both[row, channels + p] = there[row, p]
             body[:] = 0
-            _add_product(both, weights.body[k], body, used)
+            add_product(both, weights.body[k], body, used)
             for s in range(count):
                 first, gain = s * objects, films[s, k * each : (k + 1) * each]
-                _pairs(first, objects, half, places, hear, body, here, there, weights.near[k], gain, ways, formed)
+                _pairs(first, objects, half, hear, body, gain, formed)
+                _approaches(first, objects, here, there, ways)
+                add_product(ways, weights.near[k], formed, objects * objects)
+                _silu_all(formed, objects * objects)
                 _filled(sent, weights.message_bias[k], pairs)
-                _add_product(formed, weights.message[k], sent, objects * objects)
+                add_product(formed, weights.message[k], sent, objects * objects)
                 for i in range(np.uint64(objects)):
                     row = np.uint64(first) + i
                     for j in range(np.uint64(half)):
                         heard[row, j] = 0
-                    for other in range(i * np.uint64(objects), (i + _ONE) * np.uint64(objects)):
+                    for other in range(i * np.uint64(objects), (i + np.uint64(1)) * np.uint64(objects)):
                         for j in range(np.uint64(half)):
                             heard[row, j] += _silu(sent[other, j])
             _filled(normed, weights.out_bias[k], used)
-            _add_product(heard, weights.out[k], normed, used)
+            add_product(heard, weights.out[k], normed, used)
             for row in range(np.uint64(used)):
                 for j in range(np.uint64(width)):
                     h[row, j] += normed[row, j]
@@ -323,19 +308,19 @@ def answer(states, horizons, params, scales, weights, half, width, out):
                         shift = gain[np.uint64(width) + j]
                         normed[row, j] = gain[j] * (norm[0, j] * normed[row, j] + norm[1, j]) + shift
             _filled(inner, weights.mlp_bias[k], used)
-            _add_product(normed, weights.mlp[k], inner, used)
+            add_product(normed, weights.mlp[k], inner, used)
             _silu_all(inner, used)
             for row in range(np.uint64(used)):
                 for j in range(np.uint64(width)):
                     h[row, j] += weights.mlp_out_bias[k, j]
-            _add_product(inner, weights.mlp_out[k], h, used)
+            add_product(inner, weights.mlp_out[k], h, used)
             here[:] = there
         _normed(h, width, normed, used)
         for row in range(np.uint64(used)):
             for j in range(np.uint64(width)):
                 normed[row, j] = _silu(weights.head_norm[0, j] * normed[row, j] + weights.head_norm[1, j])
         _filled(last, weights.head_bias, used)
-        _add_product(normed, weights.head, last, used)
+        add_product(normed, weights.head, last, used)
         for s in range(count):
             _unit(some[s], scales, unit)
             for i in range(objects):
