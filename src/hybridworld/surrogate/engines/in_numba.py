@@ -1,13 +1,14 @@
 """A kernel of this package, compiled by numba, for networks of sets of objects.
 
 Such a network is a hundred small products and twice as many steps between them; each costs other engines more than its
-arithmetic. The kernel runs in the thread that calls it, so it waits for nobody where cores are busy. Threads share large batches.
+arithmetic. The kernel runs in the thread that calls it, so it waits for nobody where cores are busy; threads share large
+batches. Rows do not depend on each other: in a batch of any size, on any number of threads, an answer has the same bits.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,17 @@ from hybridworld.surrogate.engines.engine import Engine, Program, Run, arrays, d
 
 COLUMNS = 16  # a multiple of what `products` wants
 FILE = "objects.npz"
+Pair = tuple[np.ndarray, np.ndarray]
+"""A matrix (inputs, outputs) and its bias."""
+LAYERS = {
+    "told": "conditioning.layers.0",
+    "condition": "conditioning.layers.2",
+    "stem": "backbone.stem.0",
+    "stem_out": "backbone.stem.2",
+    "head": "backbone.head.2",
+}
+ROUNDS = {"message": "message", "out": "out", "mlp": "mlp.0", "mlp_out": "mlp.2"}
+"""Layers that the kernel takes as they are, of the network and of each round."""
 SHARED = 8
 """States for each thread, at least: fewer take less time than to begin a thread."""
 
@@ -31,18 +43,22 @@ def write_kernel(program: Program, folder: Path) -> None:
     found = description(program)
     settings, spec = found["config"], spec_from_text(found["spec"])
     if settings["backbone"] != "objects" or settings["residual"] != "scaled" or settings["variables"] != "channels":
-        raise InvalidInput("it is made for networks of objects that predict scaled changes of channels")
+        raise InvalidInput("is made for networks of objects that predict scaled changes of channels")
     if not spec.rates:
-        raise InvalidInput("it is made for objects of which something moves freely")
+        raise InvalidInput("is made for objects of which something moves freely")
     names = {name.partition("surrogate.")[2]: values.detach().numpy() for name, values in program.state_dict.items()}
     rates = next(values for name, values in program.constants.items() if name.endswith("conditioning.rates"))
     scales, weights = scales_of(spec, names, settings["params"]), weights_of(names | {"rates": rates.numpy()}, spec)
-    np.savez(folder / FILE, **{f"scales.{k}": v for k, v in scales.items()}, **{f"weights.{k}": v for k, v in weights.items()})
+    content: dict[str, Any] = {f"scales.{name}": values for name, values in scales.items()}
+    content |= {f"weights.{name}": values for name, values in weights.items()}
+    np.savez(folder / FILE, **content)
 
 
 def open_kernel(folder: Path, answer: Run, threads: int) -> Run:
     """The kernel with those weights, compiled before it is asked."""
     from hybridworld.surrogate.engines import objects_kernel as kernel
+
+    answers: Any = kernel.answer
 
     with np.load(folder / FILE) as file:
         scales = kernel.Scales(*(file[f"scales.{name}"] for name in kernel.Scales._fields))
@@ -56,7 +72,7 @@ def open_kernel(folder: Path, answer: Run, threads: int) -> Run:
         given, out = arrays((states, horizons, known)), np.empty(states.shape, np.float32)
 
         def part(rows: slice) -> None:
-            kernel.answer(*(each[rows] for each in given), scales, weights, half, width, out[rows])
+            answers(*(each[rows] for each in given), scales, weights, half, width, out[rows])
 
         over_rows(part, len(out))
         return torch.from_numpy(out)
@@ -64,17 +80,19 @@ def open_kernel(folder: Path, answer: Run, threads: int) -> Run:
     return run
 
 
-def over_rows(work: Any, count: int) -> None:
+def over_rows(work: Callable[[slice], object], count: int) -> None:
     """Call work(rows) for parts of a batch, one for each thread; this thread takes one of them."""
     parts = max(min(thread_count(), count // SHARED), 1)
     bounds = [count * part // parts for part in range(parts + 1)]
-    mine, *others = (slice(*each) for each in zip(bounds, bounds[1:], strict=False))
-    helpers = [Thread(target=work, args=(rows,)) for rows in others]
+    mine, *others = (slice(*each) for each in pairwise(bounds))
+    if not others:
+        work(mine)
+        return
+    with ThreadPoolExecutor(len(others)) as pool:  # of this call alone, so that any number of threads may ask
+        helpers = [pool.submit(work, rows) for rows in others]
+        work(mine)
     for each in helpers:
-        each.start()
-    work(mine)
-    for each in helpers:
-        each.join()
+        each.result()
 
 
 def scales_of(spec: StateSpec, names: Mapping[str, np.ndarray], sees_params: bool) -> dict[str, np.ndarray]:
@@ -106,58 +124,48 @@ def scales_of(spec: StateSpec, names: Mapping[str, np.ndarray], sees_params: boo
 def weights_of(names: Mapping[str, np.ndarray], spec: StateSpec) -> dict[str, np.ndarray]:
     """The arrays of `objects_kernel.Weights`, from those of the surrogate by their names."""
 
-    def linear(name: str) -> tuple[np.ndarray, np.ndarray]:
+    def linear(name: str) -> Pair:
         weight = names[f"{name}.weight"].T
         return weight, names.get(f"{name}.bias", np.zeros(weight.shape[1], np.float32))
 
-    def after(norm: str, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A layer that takes in the affine part of the norm before it."""
-        gain, shift = names[f"{norm}.weight"], names[f"{norm}.bias"]
-        return gain[:, None] * weight, bias + shift @ weight
-
     depth = 1 + max(int(name.split(".")[2]) for name in names if name.startswith("backbone.rounds."))
-    rounds = [f"backbone.rounds.{number}" for number in range(depth)]
-    found: dict[str, Any] = {"rates": names["rates"]}
-    for name, layer in {
-        "told": "conditioning.layers.0",
-        "condition": "conditioning.layers.2",
-        "stem": "backbone.stem.0",
-        "stem_out": "backbone.stem.2",
-        "head": "backbone.head.2",
-    }.items():
-        weight, bias = linear(layer)
-        found |= {name: filled_up(weight), f"{name}_bias": filled_up(bias)}
-    for name, layer in {"message": "message", "out": "out", "mlp": "mlp.0", "mlp_out": "mlp.2"}.items():
-        both = [linear(f"{each}.{layer}") for each in rounds]
-        found[name] = np.stack([filled_up(weight) for weight, _ in both])
-        found[f"{name}_bias"] = np.stack([filled_up(bias) for _, bias in both])
-    films, hear, body, near = [], [], [], []
-    places = len(spec.rates)
-    for each in rounds:
-        for film in ("heard", "steered"):
-            weight, bias = linear(f"{each}.{film}.linear")
-            bias = bias + np.repeat([1, 0], len(bias) // 2).astype(np.float32)  # 1 + a
-            films.append((weight, bias))
-        approach, approach_bias = linear(f"{each}.approach")
-        layers = [linear(f"{each}.{name}") for name in ("mine", "others", "bend")]
-        layers[1] = layers[1][0], layers[1][1] + approach_bias
-        weight, bias = after(f"{each}.norm", *(np.concatenate(parts, axis=-1) for parts in zip(*layers, strict=True)))
-        hear.append((filled_up(weight), filled_up(bias)))
+    places, layers = len(spec.rates), {name: linear(layer) for name, layer in LAYERS.items()}
+    parts: dict[str, list[Pair]] = {name: [] for name in ("hear", "body", "near", *ROUNDS)}
+    films, norms = [], []
+    for each in (f"backbone.rounds.{number}" for number in range(depth)):
+        approach, shift = linear(f"{each}.approach")
+        mine, others, bend = (linear(f"{each}.{name}") for name in ("mine", "others", "bend"))
+        hear = beside([mine, (others[0], others[1] + shift), bend])
+        gain, offset = names[f"{each}.norm.weight"], names[f"{each}.norm.bias"]
+        parts["hear"].append((gain[:, None] * hear[0], hear[1] + offset @ hear[0]))
         ends = np.zeros((len(spec.channels) + places, approach.shape[1]), np.float32)
         ends[-places:] = approach[:places]  # where the other one is at the end: linear in both
-        products = [linear(f"{each}.{name}")[0] for name in ("between", "at_mine", "at_others")]
-        body.append(filled_up(np.concatenate([*products, ends], axis=1)))
-        near.append(filled_up(approach[places:]))
-    film, film_bias = (np.concatenate(parts, axis=-1) for parts in zip(*films, strict=True))
-    found |= {"film": filled_up(film), "film_bias": filled_up(film_bias), "body": np.stack(body), "near": np.stack(near)}
-    found |= {"hear": np.stack([weight for weight, _ in hear]), "hear_bias": np.stack([bias for _, bias in hear])}
-    norms = [[names[f"{each}.norm_after.{part}"] for part in ("weight", "bias")] for each in rounds]
-    found |= {"norm": np.array(norms), "head_norm": np.array([names[f"backbone.head.0.{part}"] for part in ("weight", "bias")])}
+        products = [linear(f"{each}.{name}") for name in ("between", "at_mine", "at_others")]
+        parts["body"].append(beside([*products, (ends, shift)]))
+        parts["near"].append((approach[places:], shift))
+        for name, layer in ROUNDS.items():
+            parts[name].append(linear(f"{each}.{layer}"))
+        for film in ("heard", "steered"):
+            weight, bias = linear(f"{each}.{film}.linear")
+            films.append((weight, bias + np.repeat(np.array([1, 0], np.float32), len(bias) // 2)))  # the gain is 1 + a
+        norms.append([names[f"{each}.norm_after.{part}"] for part in ("weight", "bias")])
+    layers["film"] = beside(films)
+    layers |= {name: (np.stack([w for w, _ in each]), np.stack([b for _, b in each])) for name, each in parts.items()}
+    found = {name: filled_up(weight) for name, (weight, _) in layers.items()}
+    found |= {f"{name}_bias": filled_up(bias) for name, (_, bias) in layers.items() if name not in ("body", "near")}
+    found |= {"rates": names["rates"], "norm": np.array(norms)}
+    found["head_norm"] = np.array([names[f"backbone.head.0.{part}"] for part in ("weight", "bias")])
     return {name: np.ascontiguousarray(values, np.float32) for name, values in found.items()}
 
 
+def beside(layers: Sequence[Pair]) -> Pair:
+    """Layers with the same inputs as one, whose outputs stand one after the other."""
+    weights, biases = zip(*layers, strict=True)
+    return np.concatenate(weights, axis=1), np.concatenate(biases)
+
+
 def filled_up(weight: np.ndarray) -> np.ndarray:
-    """A matrix or a bias with columns filled up as the kernel wants them."""
+    """A matrix or a bias with columns filled up with zeros, as the kernel wants them."""
     return np.pad(weight, [(0, 0)] * (weight.ndim - 1) + [(0, -weight.shape[-1] % COLUMNS)])
 
 

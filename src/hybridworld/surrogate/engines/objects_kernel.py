@@ -1,8 +1,8 @@
 """Compiled form of `Surrogate.answer` for networks of the class `Objects`: the same function, to rounding.
 
 Scenes go through in blocks: products of matrices take the objects of a block as their rows, so that weights are read once for
-all of them, and pairs are formed scene by scene in memory that stays in the cache. What depends on one object of a pair alone is
-computed per object: of the features of an approach only the nearest one and two distances are left to each pair.
+all of them, and pairs are formed scene by scene in memory that stays in the cache. What depends on one object of a pair alone
+is computed per object: of an approach only the nearest point and two distances are left to each pair.
 
 Matrices come with columns filled up to a multiple of COLUMNS with zeros; `Weights` says what they hold.
 Columns are counted in unsigned integers, as in the kernels of the solvers.
@@ -15,8 +15,8 @@ from numba import njit
 
 from hybridworld.surrogate.engines.products import ROWS, add_product
 
-BLOCK = 4
-"""Scenes."""
+BLOCK = ROWS
+"""Scenes that go through together."""
 FAST = {"contract", "reassoc", "nsz", "arcp"}  # all but what would lose values that are not finite
 
 _HALF, _UNIT, _TINY, _EPS = np.float32(0.5), np.float32(1), np.float32(1e-6), np.float32(1e-5)
@@ -44,7 +44,7 @@ class Scales(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Matrices (inputs, outputs) and biases; those of rounds are stacked, and affine parts of norms are in what follows them."""
+    """Matrices (inputs, outputs) and biases; those of rounds are stacked. Affine parts of norms are in what follows them."""
 
     rates: np.ndarray  # of the waves that tell a horizon
     told: np.ndarray
@@ -77,7 +77,7 @@ class Weights(NamedTuple):
 
 @njit(inline="always")
 def _exp(x):
-    """e^x in single precision for |x| < 88: 2^n times a polynomial, without a branch, so that loops become vector instructions."""
+    """e^x for |x| < 88, to single precision: 2^n times a polynomial, which vector instructions can compute."""
     n = np.floor(x * _LOG2E + _HALF)
     f = (x - n * _LN2_HIGH) - n * _LN2_LOW
     p = np.float32(1.9875691500e-4)
@@ -101,6 +101,13 @@ def _filled(out, bias, rows):
     for r in range(np.uint64(rows)):
         for j in range(np.uint64(bias.size)):
             out[r, j] = bias[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _add(out, more, rows):
+    for r in range(np.uint64(rows)):
+        for j in range(np.uint64(out.shape[1])):
+            out[r, j] += more[r, j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
@@ -216,6 +223,27 @@ def _pairs(first, objects, half, hear, body, gain, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _add_up(first, objects, half, sent, heard):
+    """What each object of a scene hears: the sum of silu(sent) over those that send, itself among them."""
+    first, objects = np.uint64(first), np.uint64(objects)
+    for i in range(objects):
+        for j in range(np.uint64(half)):
+            heard[first + i, j] = _silu(sent[i * objects, j])
+        for pair in range(i * objects + np.uint64(1), (i + np.uint64(1)) * objects):
+            for j in range(np.uint64(half)):
+                heard[first + i, j] += _silu(sent[pair, j])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+def _steered(first, objects, width, norm, gain, normed):
+    """The affine part of a norm, and FiLM, on the objects of a scene."""
+    for row in range(np.uint64(first), np.uint64(first + objects)):
+        for j in range(np.uint64(width)):
+            value = norm[0, j] * normed[row, j] + norm[1, j]
+            normed[row, j] = gain[j] * value + gain[np.uint64(width) + j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def _unit(horizon, scales, unit):
     """change(h), as `Surrogate.unit_of_change` has it."""
     known, place = scales.horizons, np.log2(horizon)
@@ -288,32 +316,20 @@ def answer(states, horizons, params, scales, weights, half, width, out):
                 _silu_all(formed, objects * objects)
                 _filled(sent, weights.message_bias[k], pairs)
                 add_product(formed, weights.message[k], sent, objects * objects)
-                for i in range(np.uint64(objects)):
-                    row = np.uint64(first) + i
-                    for j in range(np.uint64(half)):
-                        heard[row, j] = 0
-                    for other in range(i * np.uint64(objects), (i + np.uint64(1)) * np.uint64(objects)):
-                        for j in range(np.uint64(half)):
-                            heard[row, j] += _silu(sent[other, j])
+                _add_up(first, objects, half, sent, heard)
             _filled(normed, weights.out_bias[k], used)
             add_product(heard, weights.out[k], normed, used)
-            for row in range(np.uint64(used)):
-                for j in range(np.uint64(width)):
-                    h[row, j] += normed[row, j]
+            _add(h, normed, used)
             _normed(h, width, normed, used)
             for s in range(count):
-                gain, norm = films[s, k * each + 2 * half : (k + 1) * each], weights.norm[k]
-                for row in range(np.uint64(s * objects), np.uint64((s + 1) * objects)):
-                    for j in range(np.uint64(width)):
-                        shift = gain[np.uint64(width) + j]
-                        normed[row, j] = gain[j] * (norm[0, j] * normed[row, j] + norm[1, j]) + shift
+                gain = films[s, k * each + 2 * half : (k + 1) * each]
+                _steered(s * objects, objects, width, weights.norm[k], gain, normed)
             _filled(inner, weights.mlp_bias[k], used)
             add_product(normed, weights.mlp[k], inner, used)
             _silu_all(inner, used)
-            for row in range(np.uint64(used)):
-                for j in range(np.uint64(width)):
-                    h[row, j] += weights.mlp_out_bias[k, j]
-            add_product(inner, weights.mlp_out[k], h, used)
+            _filled(normed, weights.mlp_out_bias[k], used)
+            add_product(inner, weights.mlp_out[k], normed, used)
+            _add(h, normed, used)
             here[:] = there
         _normed(h, width, normed, used)
         for row in range(np.uint64(used)):

@@ -1,7 +1,7 @@
 """Products of small matrices for kernels: a tile of the result stays in registers until all terms are added up.
 
-Loops that numba compiles by itself write each partial sum to memory and ask before each loop whether arrays overlap; this is twice
-as fast for matrices with 50 to 200 columns. Libraries (BLAS) begin each product with more work than such matrices are.
+Loops that numba compiles by itself write each partial sum to memory and ask before each loop whether arrays overlap: with 50
+columns they take twice as long. Libraries (BLAS) begin each product with more work than such matrices are.
 """
 
 import llvmlite.binding as llvm
