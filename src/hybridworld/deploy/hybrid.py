@@ -221,8 +221,9 @@ class HybridModel:
         else:
             parts = [(some, chained(self, start.of(some), each, way)) for each, some in by_horizon(horizons)]
             forecast = merged(parts, horizons)
-        lost = int((~np.isfinite(forecast.state)).any(axis=tuple(range(1, forecast.state.ndim))).sum())
-        if lost:
+        finite = np.isfinite(forecast.state)
+        if not finite.all():
+            lost = int((~finite).any(axis=tuple(range(1, finite.ndim))).sum())
             note = f"{lost} of {len(states)} answers are not finite: the surrogate has none to give."
             forecast = replace(forecast, notes=(*forecast.notes, note))
         forecast = replace(forecast, start=states, params=None if blind else rows, beginning=beginning, model=self)
