@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hybridworld as hw
 from hybridworld.errors import InvalidInput
@@ -16,6 +18,7 @@ from tests.surrogate.flows import OSCILLATOR, RING, Drift, Oscillator, Ring, sur
 LEAP = "surrogate.backbone=leap"
 GUIDED = (LEAP, "surrogate.guide=true", "surrogate.patch=4")
 EULER = hw.system("euler2d").resized((16, 16))
+SCENES = hw.system("tabletop").resized((5,))
 OPEN = replace(RING, axes=(replace(RING.axes[0], boundary="open"),))
 
 
@@ -31,7 +34,17 @@ def drift():
     return net
 
 
+def scenes(*settings):
+    net = surrogate(SCENES.spec, "surrogate.width=20", *settings)
+    with torch.no_grad():
+        for weights in net.backbone.parameters():  # some of which begin as zero
+            weights += 0.1 * torch.randn_like(weights)
+    return net
+
+
 NETWORKS = {
+    "objects": (scenes, SCENES),
+    "objects, without parameters": (lambda: scenes("surrogate.params=false"), SCENES),
     "leap, periodic": (lambda: surrogate(RING, LEAP, "surrogate.patch=2"), Ring()),
     "leap, open": (lambda: surrogate(OPEN, LEAP, "surrogate.patch=2"), Ring()),
     "leap, guided": (drift, Drift()),
@@ -40,12 +53,13 @@ NETWORKS = {
     "unet, open": (lambda: surrogate(OPEN), Ring()),
     "mlp": (lambda: surrogate(OSCILLATOR), Oscillator()),
 }
-DAILY = [(engine, network) for engine in ("openvino",) for network in NETWORKS] + [("onnxruntime", "leap, guided, gas, open")]
+DAILY = [("openvino", network) for network in NETWORKS] + [("onnxruntime", "leap, guided, gas, open")]
+DAILY += [("numba", network) for network in NETWORKS if network.startswith("objects")]
 LONG = [
     pytest.param(engine, network, marks=pytest.mark.slow)
     for engine in ("onnxruntime", "compiled")
     for network in NETWORKS
-    if (engine, network) not in DAILY
+    if (engine, network) not in DAILY and not (engine == "compiled" and "objects" in network)  # it is wrong there, and refused
 ]
 
 
@@ -84,6 +98,37 @@ def test_it_agrees_on_states_and_scores_for_any_number_of_states(engine, network
             assert not torch.equal(expected.prediction, inputs[0])  # it does something
             torch.testing.assert_close(found.prediction, expected.prediction, rtol=1e-5, atol=1e-5)
             torch.testing.assert_close(found.score, expected.score, rtol=1e-5, atol=1e-5)
+
+
+def test_in_the_kernel_rows_do_not_depend_on_each_other_nor_objects_on_their_order(tmp_path):
+    torch.manual_seed(0)
+    net = running(scenes(), "numba", SCENES, tmp_path)
+    states, horizons, params = (torch.cat([each] * 5) for each in asked(SCENES, 5))
+    order = torch.tensor([3, 1, 4, 0, 2])
+    with torch.no_grad():
+        with hw.thread_limit(1):
+            alone, turned = net(states, horizons, params), net(states[:, :, order], horizons, params)
+        with hw.thread_limit(3):
+            assert torch.equal(net(states, horizons, params), alone)
+        assert torch.equal(net(states[7:8], horizons[7:8], params[7:8]), alone[7:8])
+    torch.testing.assert_close(turned, alone[:, :, order], rtol=1e-5, atol=1e-5)
+
+
+@given(rows=st.integers(1, 9), terms=st.integers(1, 40), columns=st.sampled_from([16, 48, 112]), seed=st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_products_in_registers_are_products(rows, terms, columns, seed):
+    from hybridworld.surrogate.engines.products import ROWS, add_product
+
+    draw, filled = np.random.default_rng(seed).standard_normal, -(-rows // ROWS) * ROWS
+    a, w, out = (draw(size, np.float32) for size in ((filled, terms + 3), (terms, columns), (filled, columns)))
+    expected = out + a[:, :terms] @ w
+    add_product(a, w, out, rows)
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_kernel_refuses_other_networks(tmp_path):
+    with pytest.raises(InvalidInput, match="is made for networks of objects"):
+        running(surrogate(RING, LEAP, "surrogate.patch=2"), "numba", Ring(), tmp_path)
 
 
 def counted(net):

@@ -146,7 +146,8 @@ def in_words(content: dict[str, Any]) -> str:
             f"{content['count']} states of the split {content['split']}, each at a random frame of its trajectory.",
             "ms: milliseconds per state, alone and in one batch. All methods run on the same cores and take turns; medians of "
             f"at most {REPEATS} rounds, mean over states; first calls are apart, and of calls below {1e3 * SHORT:.0f} ms the "
-            "second in a row counts. Alone, a solver runs on one core and on all of them, and the faster way counts.",
+            "second in a row counts. Alone, and in short batches, a solver runs on one core and on all of them, and the faster "
+            "way counts.",
             f"Error: RMSE of normalised states against {truth}; mean over states, its 95 % interval (bootstrap over states) "
             f"and the 95th percentile, in standard deviations of these states ({unit}). Solvers that name a grid, a step or an "
             "order run in single precision where there is a choice.",

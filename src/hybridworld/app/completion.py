@@ -25,7 +25,7 @@ def models(incomplete: str) -> list[str]:
 
 def engines(incomplete: str) -> list[str]:
     """The engines that begin so; written out here, since surrogate/engines/registry.py has heavy imports."""
-    known = ("auto", "eager", "openvino", "openvino-bf16", "onnxruntime", "eager-bf16", "compiled")
+    known = ("auto", "eager", "numba", "openvino", "openvino-bf16", "onnxruntime", "eager-bf16", "compiled")
     return [name for name in known if name.startswith(incomplete)]
 
 

@@ -109,7 +109,8 @@ def chained(model: "HybridModel", start: Start, horizon: float, way: Way) -> Ste
                 parts.append((yield from gated(model, now, span, way.rule(span, link == 1), way.solve)))
             else:
                 parts.append((yield from (mapped if way.mapped else surrogate_alone)(model, now, span)))
-    return replace(joined(parts, horizon), notes=tuple(notes(model, horizon, spans, 1 if way.solve is None else 2)))
+    told = tuple(notes(model, horizon, spans, 1 if way.solve is None else 2))
+    return replace(joined(parts, horizon), notes=told) if told else joined(parts, horizon)
 
 
 def surrogate_alone(model: "HybridModel", start: Start, horizon: float) -> Steps[Forecast]:

@@ -144,15 +144,15 @@ def checked_params(spec: StateSpec, params: Any, count: int) -> np.ndarray:
             f"{spec.name}: params have shape {np.shape(params) if params is not None else 'none'}; "
             f"expected {(count, len(names))}, one row per state with the values of: {', '.join(names) or 'none'}."
         )
-    for parameter, values in zip(spec.params, rows.T, strict=True):
-        low, high = parameter.allowed
-        outside = ~((values >= low) & (values <= high))  # so that nan counts as outside
-        if outside.any():
-            row = int(outside.argmax())
-            raise InvalidInput(
-                f"{spec.name}: parameter '{parameter.name}' of state {row} is {values[row]:g}; "
-                f"allowed is {low:g} to {high:g} {parameter.unit}."
-            )
+    low, high = np.array([parameter.allowed for parameter in spec.params]).reshape(-1, 2).T
+    inside = (rows >= low) & (rows <= high)  # so that nan counts as outside
+    if not inside.all():
+        column = int(inside.all(axis=0).argmin())
+        row, parameter = int(inside[:, column].argmin()), spec.params[column]
+        raise InvalidInput(
+            f"{spec.name}: parameter '{parameter.name}' of state {row} is {rows[row, column]:g}; "
+            f"allowed is {low[column]:g} to {high[column]:g} {parameter.unit}."
+        )
     return rows
 
 

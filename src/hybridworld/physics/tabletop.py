@@ -207,23 +207,31 @@ class Tabletop(Environment):
 
     # What must hold.
 
-    def check_physical(self, states: np.ndarray) -> None:
-        kinds = np.round(states[:, KIND])
-        for row, pushers in enumerate((kinds == -1).sum(axis=1)):
-            if pushers != 1:
-                raise InvalidInput(f"tabletop: state {row} has {pushers} pushers (objects of kind -1); it needs one.")
+    @cached_property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """What each channel of a state may be at least and at most: (channels, 1)."""
         sides = [[axis.low - REACH, axis.high + (TOP if axis.name == "z" else REACH)] for axis in self.spec.axes]
         bounds = [*sides, *[[-FASTEST, FASTEST]] * 3, *[[-2.0, 2.0]] * 6, *[[-SPINNING, SPINNING]] * 3]
         bounds += [*[[1e-4, 10.0]] * 3, list(MASS.allowed), [-1.2, 1.2]]
-        low, high = np.array(bounds)[:, :, None].transpose(1, 0, 2)
-        outside = np.argwhere(~((states >= low) & (states <= high)))
-        if len(outside):
-            row, channel, thing = map(int, outside[0])
+        low, high = np.array(bounds).T[:, :, None]
+        return low, high
+
+    def check_physical(self, states: np.ndarray) -> None:
+        kinds, (low, high) = np.round(states[:, KIND]), self._bounds
+        pushers = (kinds == -1).sum(axis=1)
+        if (pushers != 1).any():
+            row = int((pushers != 1).argmax())
+            raise InvalidInput(f"tabletop: state {row} has {pushers[row]} pushers (objects of kind -1); it needs one.")
+        inside = (states >= low) & (states <= high)
+        if not inside.all():
+            row, channel, thing = map(int, np.argwhere(~inside)[0])
             told = describe_cell(self.spec, states, (row, channel, thing))
             raise InvalidInput(f"tabletop: {told}; allowed is {low[channel, 0]:g} to {high[channel, 0]:g}.")
-        front, side = (np.where(kinds[:, None] == 1, states[:, each], np.eye(3)[k][:, None]) for k, each in FRAME)
-        lengths, across = [np.linalg.norm(each, axis=1) for each in (front, side)], (front * side).sum(axis=1)
-        wrong = (np.minimum(*lengths) < 0.3) | (np.abs(across) > 0.7 * lengths[0] * lengths[1])
+        front, side = (states[:, each] for _, each in FRAME)
+        squares = [(each * each).sum(axis=1) for each in (front, side)]
+        across = (front * side).sum(axis=1)
+        wrong = (np.minimum(*squares) < 0.3**2) | (across * across > 0.7**2 * squares[0] * squares[1])
+        wrong &= kinds == 1  # others have no orientation
         if wrong.any():
             row, thing = map(int, np.argwhere(wrong)[0])
             raise InvalidInput(

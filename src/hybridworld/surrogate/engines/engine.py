@@ -1,5 +1,6 @@
 """What an engine is: it writes a network in its own form into a folder, once, and opens that to answer."""
 
+import json
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,10 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hybridworld.physics.spec_text import spec_to_text
+
 Run = Callable[..., Tensor]
 """The tensors of `Surrogate.inputs`, in their order -> states. It may be called by several threads at once."""
 Program = torch.export.ExportedProgram
 """The arithmetic of a surrogate as a graph, for any number of states; to run it takes none of the user's code."""
+DESCRIPTION = "description"
+"""The buffer of a program that tells, as bytes, what it is of: for an engine that has a form of its own for some networks."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,17 @@ class Arithmetic(nn.Module):
     def __init__(self, surrogate: Any, names: tuple[str, ...]) -> None:
         super().__init__()
         self.surrogate, self.names = surrogate, names
+        text = json.dumps({"spec": spec_to_text(surrogate.spec), "config": surrogate.config.model_dump(mode="json")})
+        self.register_buffer(DESCRIPTION, torch.tensor(list(text.encode()), dtype=torch.uint8))
 
     def forward(self, *inputs: Tensor) -> Tensor:
         """The tensors of `Surrogate.inputs` -> states."""
         return self.surrogate.answer(**dict(zip(self.names, inputs, strict=True)))
+
+
+def description(program: Program) -> dict[str, Any]:
+    """What a program is of: `spec` and `config` of the surrogate, as text of a model's file."""
+    return json.loads(bytes(program.state_dict[DESCRIPTION].tolist()))
 
 
 def exported(surrogate: Any, inputs: Mapping[str, Tensor]) -> Program:

@@ -5,11 +5,18 @@ from pathlib import Path
 from hybridworld.errors import InvalidInput, nearest
 from hybridworld.physics.arguments import checked_text
 from hybridworld.physics.registry import module_from_file
-from hybridworld.surrogate.engines import in_onnxruntime, in_openvino, in_torch
+from hybridworld.surrogate.engines import in_numba, in_onnxruntime, in_openvino, in_torch
 from hybridworld.surrogate.engines.engine import Engine
 
 EAGER, AUTO = "eager", "auto"
-EVERY = (in_openvino.OPENVINO, in_openvino.BFLOAT16, in_onnxruntime.ONNXRUNTIME, in_torch.BFLOAT16, in_torch.COMPILED)
+EVERY = (
+    in_numba.NUMBA,
+    in_openvino.OPENVINO,
+    in_openvino.BFLOAT16,
+    in_onnxruntime.ONNXRUNTIME,
+    in_torch.BFLOAT16,
+    in_torch.COMPILED,
+)
 ENGINES = {engine.name: engine for engine in EVERY}
 
 

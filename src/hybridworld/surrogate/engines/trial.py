@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from hybridworld.errors import InvalidInput
 from hybridworld.surrogate.engines.engine import Program, Run
 from hybridworld.surrogate.engines.registry import find_engine
 
@@ -108,6 +109,8 @@ def main(folder: Path, threads: int, names: Sequence[str]) -> None:
     for number, name in enumerate(names):
         try:
             trial = tried(name, program, questions, folder, threads)
+        except InvalidInput as error:  # it says so itself
+            trial = Trial(name, failure=str(error))
         except Exception as error:
             first = (str(error).strip().splitlines() or [""])[0][:300]
             trial = Trial(name, failure=f"raised {type(error).__name__}: {first}")
