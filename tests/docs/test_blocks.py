@@ -140,7 +140,9 @@ def test_so_does_a_call_of_hybridworld_that_fails_in_this_process(tmp_path):
         run([good, bad], [good, bad], tmp_path / "bad", processes=False)
 
 
-@pytest.mark.parametrize("call", ["hybridworld models | head -1", "hybridworld predict $SYSTEM", "cp a b", "hybridworld check *.py"])
+@pytest.mark.parametrize(
+    "call", ["hybridworld models | head -1", "hybridworld predict $SYSTEM", "cp a b", "hybridworld check *.py"]
+)
 def test_what_needs_the_shell_is_told_from_a_plain_call(call):
     assert PLAIN.fullmatch('hybridworld predict ball3d --signal "a + b"   # another') and not PLAIN.fullmatch(call)
 
