@@ -16,8 +16,8 @@ from hybridworld.bench.worth import measure
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
-from hybridworld.reproduce import experiment as experiment_module
 from hybridworld.reproduce import chains, gating, paper, rules, scales
+from hybridworld.reproduce import experiment as experiment_module
 from hybridworld.reproduce.chains import Chains, both_answers, failures
 from hybridworld.reproduce.claims import CLAIMS, claims_of
 from hybridworld.reproduce.entries import ENTRIES, SYSTEMS, find_entries
