@@ -1,4 +1,9 @@
 import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes that share the cores
+    for name in ("HYBRIDWORLD_THREADS", "OMP_NUM_THREADS"):  # torch and NumPy read it when they are imported
+        os.environ.setdefault(name, "1")
+
 import signal
 
 import pytest
@@ -7,10 +12,6 @@ from hypothesis import settings
 
 settings.register_profile("unhurried", deadline=None)  # cores are shared, so a slow example proves nothing
 settings.load_profile("unhurried")
-
-if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes that share the cores
-    for name in ("HYBRIDWORLD_THREADS", "OMP_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
 
 os.environ["HYBRIDWORLD_ENGINE"] = "eager"  # the same answers on every machine; tests of engines name theirs
 

@@ -92,8 +92,8 @@ def test_bfloat16_may_err_by_a_tenth_of_the_models_error_at_each_horizon(tmp_pat
 
 
 def test_an_engine_that_gives_no_answer_is_out(file, monkeypatch):
-    monkeypatch.setattr(engines, "try_engines", lambda *given: list(tried(*given, patience=15.0)))
-    assert "no answer in 15 s" in compare_engines(load(file), [own("SLOW")]).verdicts[own("SLOW")].failure
+    monkeypatch.setattr(engines, "try_engines", lambda *given: list(tried(*given, patience=5.0)))
+    assert "no answer in 5 s" in compare_engines(load(file), [own("SLOW")]).verdicts[own("SLOW")].failure
 
 
 tried = engines.try_engines

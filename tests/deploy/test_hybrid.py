@@ -1,6 +1,7 @@
 """A surrogate that asks the solver where it doubts itself."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,12 +22,13 @@ from tests.deploy.fakes import DAMPING, Solver, Told, seeded, told, with_scores
 from tests.surrogate.flows import OSCILLATOR, Oscillator, Ring, surrogate, table
 
 
-def made(environment, solve=None):
+@cache
+def made(environment):
     """A calibrated model, and states with parameters that it was not calibrated on."""
     net, source = seeded(environment.spec), table(environment, "val", 32)
     arrays = calibrate(net, StepDoubling(net, net.std), Recorded(source), (1, 2, 4, 8), 32)
     residuals = Residuals.from_arrays(arrays, "trajectory")
-    model = HybridModel(net, Calibration.of(residuals), solve or environment.solve, ErrorBound(residuals))
+    model = HybridModel(net, Calibration.of(residuals), environment.solve, ErrorBound(residuals))
     samples = [environment.initial("test", seed) for seed in range(24)]
     return model, np.stack([sample.state for sample in samples]), np.stack([sample.params for sample in samples])
 
@@ -108,7 +110,7 @@ def test_trajectories_whose_score_exceeds_the_threshold_are_deferred_and_no_othe
 @given(st.permutations(range(24)), st.integers(1, 24))
 def test_an_answer_does_not_depend_on_order_or_batch(order, size):
     for environment in (Oscillator(), Ring()):
-        model, states, params = CASES[environment]
+        model, states, params = made(environment)
         whole = model.predict(states, 4, params, q=0.5)
         pieces = [order[start : start + size] for start in range(0, 24, size)]
         found = [model.predict(states[rows], 4, params[rows], q=0.5) for rows in pieces]
@@ -119,9 +121,6 @@ def test_an_answer_does_not_depend_on_order_or_batch(order, size):
         np.testing.assert_array_equal(flags[clear], whole.used_solver[rows][clear])
         answers = np.concatenate([each.state for each in found])
         np.testing.assert_allclose(answers[clear], whole.state[rows][clear], rtol=1e-5, atol=1e-5)
-
-
-CASES = {environment: made(environment) for environment in (Oscillator(), Ring())}
 
 
 def test_large_batches_go_in_pieces_and_come_back_whole(case, monkeypatch):
@@ -245,7 +244,7 @@ def test_what_has_no_bound_is_solved_when_there_is_a_tolerance(case, horizon):
     ],
 )
 def test_a_tolerance_that_cannot_be_is_refused_in_words(options, says):
-    model, states, params = CASES[Oscillator()]
+    model, states, params = made(Oscillator())
     with pytest.raises(InvalidInput, match=says):
         model.predict(states, 4, params, **options)
 
@@ -479,7 +478,7 @@ def test_a_fraction_of_a_frame_is_for_mode_1_alone(case):
     ],
 )
 def test_bad_input_is_refused_in_words(change, says):
-    model, states, params = CASES[Oscillator()]
+    model, states, params = made(Oscillator())
     with pytest.raises(InvalidInput, match=says):
         model.predict(**{"state": states, "horizon": 4, "params": params, **change})
 

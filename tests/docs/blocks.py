@@ -8,13 +8,15 @@ A block is run unless an HTML comment before it says otherwise:
 Indented blocks and ```bash are run by bash, ```python in one namespace per page. A block with a title, ```python title="a.py",
 is a file that is written before anything is run; ```text, ```json and their like are read by people alone. A page is run in an
 empty folder that has a copy of docs/examples. Nothing in a block is replaced, but for the words <this repository>.
-`hybridworld serve` is started where it stands, and runs until the next one or the end of the page.
+`hybridworld serve` is started where it stands, and runs until the next one or the end of the page. Other calls of `hybridworld`
+that need nothing of the shell run in this process, unless the slow blocks are run too: a process of their own takes seconds.
 
 `python -m tests.docs.blocks` lists all marks.
 """
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -28,12 +30,15 @@ from tempfile import TemporaryFile
 
 from markdown_it import MarkdownIt
 
+from tests.app import commands
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUN = {"": "bash", "bash": "bash", "python": "python"}  # "": an indented block
 READ = {"text", "json", "toml", "yaml", "dockerfile"}
 MARK = re.compile(r"<!-- *(\w[\w ]*): *(.*?) *-->\s*", re.DOTALL)
 SERVE = re.compile(r"(?m)^(hybridworld serve\b(?:.*\\\n)*.*)$")
+PLAIN = re.compile(r"""hybridworld [\w ./:,=+"-]*( #.*)?""")  # a call that needs nothing of the shell
 READY = 600  # seconds: cores are shared
 
 
@@ -82,15 +87,18 @@ def blocks(page):
     return found
 
 
-def run(chosen, everything, folder):
-    """Run these blocks of one page, in their order, in an empty folder; `everything` may hold files that they need."""
+def run(chosen, everything, folder, processes=True):
+    """Run these blocks of one page, in their order, in an empty folder; `everything` may hold files that they need.
+
+    Without `processes`, calls of hybridworld that need nothing of the shell run here.
+    """
     shutil.copytree(ROOT / "docs" / "examples", folder / "docs" / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     for block in everything:
         if block.title:
             path = folder / block.title
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text)
-    shell, names = Shell(folder), {"__name__": "__page__"}
+    shell, names = Shell(folder, processes), {"__name__": "__page__"}
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -108,8 +116,8 @@ def run(chosen, everything, folder):
 class Shell:
     """Runs blocks of commands in one folder, and at most one server beside them."""
 
-    def __init__(self, folder):
-        self._folder, self._server = folder, None
+    def __init__(self, folder, processes=True):
+        self._folder, self._processes, self._server = folder, processes, None
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         sources = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
         self._environment = {**os.environ, "PATH": path, "PYTHONPATH": sources, "BROWSER": "true", "NO_COLOR": "1"}
@@ -121,12 +129,20 @@ class Shell:
             if SERVE.fullmatch(piece):
                 self.end_server()
                 self._start(piece, block)
+            elif not self._processes and all(map(PLAIN.fullmatch, piece.strip().splitlines())):
+                for line in piece.strip().splitlines():
+                    self._here(shlex.split(line, comments=True)[1:], block)
             elif piece.strip():
                 done = subprocess.run(
                     ["bash", "-euo", "pipefail", "-c", piece],
                     cwd=self._folder, env=self._environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 )  # fmt: skip
                 assert done.returncode == 0, f"{block.where}\n{piece}\n{done.stdout[-4000:]}"
+
+    def _here(self, words, block):
+        """One call of hybridworld in this process, and in the current folder."""
+        code, out, err = commands.run(*words)
+        assert code == 0, f"{block.where}\nhybridworld {shlex.join(words)}\n{out[-4000:]}{err[-4000:]}"
 
     def _start(self, command, block):
         """A server that runs on, from when it is ready to answer."""

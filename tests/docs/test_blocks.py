@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from hybridworld.app.cli import app
-from tests.docs.blocks import PAGES, ROOT, Block, NoServer, blocks, run
+from tests.docs.blocks import PAGES, PLAIN, ROOT, Block, NoServer, blocks, run
 
 ALL = {page: blocks(page) for page in PAGES}
 EVERY = [block for found in ALL.values() for block in found]
@@ -53,7 +53,7 @@ def see(page, folder, slow):
         if shutil.which(program) is None and any(re.search(rf"(?m)^{program} ", block.text) for block in chosen):
             pytest.skip(f"there is no {program}")
     try:
-        run(chosen, ALL[page], folder)
+        run(chosen, ALL[page], folder, processes=slow)
     except NoServer as error:
         if "Cannot listen" in str(error):
             pytest.skip("the port at which this page has its server belongs to another program")
@@ -130,6 +130,21 @@ def test_a_command_that_fails_fails_its_page(tmp_path):
     run(found[:1], found, tmp_path / "good")
     with pytest.raises(AssertionError, match="false"):
         run(found, found, tmp_path / "bad")
+
+
+def test_so_does_a_call_of_hybridworld_that_fails_in_this_process(tmp_path):
+    calls = ("hybridworld --version # one\nhybridworld models\n", "hybridworld fly\nhybridworld models\n")
+    good, bad = (Block(ROOT / "docs" / "x.md", 1, "", "", text, "", "") for text in calls)
+    run([good], [good], tmp_path / "good", processes=False)
+    with pytest.raises(AssertionError, match=r"x\.md:1\nhybridworld fly"):
+        run([good, bad], [good, bad], tmp_path / "bad", processes=False)
+
+
+@pytest.mark.parametrize(
+    "call", ["hybridworld models | head -1", "hybridworld predict $SYSTEM", "cp a b", "hybridworld check *.py"]
+)
+def test_what_needs_the_shell_is_told_from_a_plain_call(call):
+    assert PLAIN.fullmatch('hybridworld predict ball3d --signal "a + b"   # another') and not PLAIN.fullmatch(call)
 
 
 def test_a_server_that_does_not_start_fails_its_page(tmp_path):

@@ -16,8 +16,8 @@ from hybridworld.bench.worth import measure
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.ball3d import Ball3D
 from hybridworld.physics.euler2d import Euler2D
+from hybridworld.reproduce import chains, gating, paper, rules, scales
 from hybridworld.reproduce import experiment as experiment_module
-from hybridworld.reproduce import gating, paper, rules, scales
 from hybridworld.reproduce.chains import Chains, both_answers, failures
 from hybridworld.reproduce.claims import CLAIMS, claims_of
 from hybridworld.reproduce.entries import ENTRIES, SYSTEMS, find_entries
@@ -33,17 +33,21 @@ NETWORKS = {system: Network("a network", "paper", data.val_mse, True) for system
 
 @pytest.fixture(autouse=True, scope="module")
 def brief():
-    """Commands take the settings of `setting`, and time few states, each once."""
+    """Commands take the settings of `setting`, follow few chains, and time few states, each once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduce_command, "setting", setting)
-        patch.setattr(gating, "MOST", {True: 3, False: 3})
+        patch.setattr(chains, "CHAINS", {True: 4, False: 16})
+        patch.setattr(gating, "MOST", {True: 2, False: 2})
         patch.setattr(measure, "REPEATS", 1)
         yield
 
 
 def setting(environment, scale):
-    """As `scales.setting`, but for smaller fields and fewer pairs of them."""
+    """As `scales.setting`, but for shorter trainings at scale `smoke`, smaller fields and fewer pairs of them."""
     found = scales.setting(environment, scale)
+    if scale == "smoke":
+        samples = 8 if environment.spec.is_field else 640
+        found = replace(found, wishes=(*found.wishes, f"training.samples={samples}"))
     if not environment.spec.is_field:
         return found
     return replace(found, environment=found.environment.resized((16, 16)), pairs=8)
@@ -94,6 +98,7 @@ def test_a_second_run_finds_everything_in_the_cache(done, monkeypatch):
     folder, _ = done
     for name in ("train", "judge", "generate", "fresh_pairs"):
         monkeypatch.setattr(experiment_module, name, lambda *_, name=name: pytest.fail(f"{name} was called"))
+    monkeypatch.setattr("hybridworld.reproduce.run.draw_entry", lambda *_: None)  # pictures of rows are drawn again
     run("all", "--scale", "smoke", "--cache", folder / "cache", "--out", folder / "again")
     first, second = ((folder / name / "results.md").read_text() for name in ("out", "again"))
     assert first == second

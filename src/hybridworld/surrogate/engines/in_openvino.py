@@ -25,10 +25,19 @@ def write_openvino(program: Program, folder: Path) -> None:
     """The graph as XML, and its weights beside it, in full precision."""
     import openvino
 
+    report_nothing()
     graph = openvino.convert_model(program)
     examples, _ = program.example_inputs
     graph.reshape({port: [-1, *each.shape[1:]] for port, each in zip(graph.inputs, examples, strict=True)})
     openvino.save_model(graph, folder / FILE, compress_to_fp16=False)
+
+
+def report_nothing() -> None:
+    """The converter tells its makers over the network what it converts, unless it may not."""
+    from openvino.tools.ovc import telemetry_utils
+
+    begin = getattr(telemetry_utils, "init_ovc_telemetry", None) or telemetry_utils.init_mo_telemetry  # its older name
+    begin().consent = False  # there is one of it in a process
 
 
 def open_openvino(folder: Path, answer: Run, threads: int, precision: str) -> Run:
