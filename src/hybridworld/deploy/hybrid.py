@@ -183,26 +183,9 @@ class HybridModel:
             fitting.system.checked(state)
         return fitting.onward(state, horizon, params, mode, q, threshold, tolerance, coverage, error_map, beginning)
 
-    def onward(
-        self,
-        state: Any,
-        horizon: Any,
-        params: Any = None,
-        mode: int = 2,
-        q: float | None = None,
-        threshold: Threshold | None = None,
-        tolerance: float | None = None,
-        coverage: float | None = None,
-        error_map: bool = False,
-        beginning: bool | None = None,
-        began: np.ndarray | None = None,
-    ) -> Forecast:
-        """What `predict` returns, from the answer of a surrogate: only a solver asks whether such a state can exist.
-
-        `began` (batch, channels, *grid) are the states with which these trajectories began, where that was earlier.
-        """
-        asked = (state, horizon, params, mode, q, threshold, tolerance, coverage, error_map, beginning, began)
-        return finished(self.steps(*asked))
+    def onward(self, *asked: Any, **named: Any) -> Forecast:
+        """The forecast of `steps`, which takes the same arguments."""
+        return finished(self.steps(*asked, **named))
 
     def steps(
         self,
@@ -218,7 +201,11 @@ class HybridModel:
         beginning: bool | None = None,
         began: np.ndarray | None = None,
     ) -> Steps[Forecast]:
-        """What `onward` returns, in steps: whoever takes them calls the networks and the solver."""
+        """What `predict` returns, from the answer of a surrogate: only a solver asks whether such a state can exist.
+
+        It is made in steps: whoever takes them calls the networks and the solver. `began` (batch, channels, *grid) are the
+        states with which these trajectories began, where that was earlier.
+        """
         if as_number(mode) not in (1, 2):
             raise InvalidInput(
                 f"The mode is {shown(mode)}: choose 1 (the surrogate alone) or 2 (with the solver where needed)."
