@@ -238,6 +238,14 @@ def test_it_may_have_a_budget(first, quick, tmp_path):
     assert code == 0 and known["minutes"] == 1 and known["from"].startswith("model.safetensors")
 
 
+def test_its_guide_may_run_otherwise(first, tmp_path):
+    mine, model = first
+    wishes = [*SHORT, "surrogate.guide_steps=2"]
+    assert train(f"{mine}:Field", "--stream", "--from", model, "--out", tmp_path / "run", wishes=wishes)[0] == 0
+    before, after = (load_bundle(path, system=Drift()).config for path in (model, tmp_path / "run/model.safetensors"))
+    assert after.surrogate == before.surrogate.model_copy(update={"guide_steps": 2})
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -34,6 +34,12 @@ def test_a_range_has_every_whole_horizon_uniform_in_its_logarithm(low, more):
     np.testing.assert_allclose(shares * values, shares[0] * low)
 
 
+def test_of_a_range_the_long_ones_can_be_drawn_more_often():
+    values, shares = drawn_horizons(HORIZONS, "long")
+    assert values.tolist() == list(range(1, 65)) and shares.sum() == pytest.approx(1)
+    np.testing.assert_allclose(shares * np.sqrt(values), shares[0])
+
+
 @given(st.lists(st.one_of(st.integers(1, 200).map(float), st.floats(0.125, 200)), min_size=1, max_size=5))
 def test_halves_add_up_and_are_whole_frames_of_whole_horizons(horizons):
     h = torch.tensor(horizons, dtype=torch.float64)

@@ -60,8 +60,10 @@ class TrainingConfig(Section):
 
     seed: int = Field(0, ge=0, lt=2**63, description="of initial weights and batches")
     horizons: tuple[int, ...] = Field(description="horizons in frames: validated at, and the range that training draws from")
-    draw: Literal["range", "listed"] = Field(
-        "range", description="range: every whole horizon from the shortest to the longest, log-uniform; listed: these alone"
+    draw: Literal["range", "long", "listed"] = Field(
+        "range",
+        description="range: every whole horizon from the shortest to the longest, log-uniform; long: likewise, with more of "
+        "the long ones; listed: these alone",
     )
     objective: Literal["supervised", "self-consistency"] = Field(
         "supervised", description="supervised, or self-consistency: for the ablation only"

@@ -19,13 +19,14 @@ def drawn_horizons(horizons: Sequence[int], draw: str) -> tuple[np.ndarray, np.n
     """The horizons that training draws, and the probability of each.
 
     `listed`: those given, equally often. `range`: every whole horizon from the shortest to the longest, with a probability
-    proportional to 1/h, which is uniform in log h.
+    proportional to 1/h, which is uniform in log h. `long`: likewise, but proportional to 1/sqrt(h).
     """
     values = np.array(sorted(set(horizons)))
     if draw == "listed":
         return values, np.full(len(values), 1 / len(values))
     values = np.arange(values[0], values[-1] + 1)
-    return values, 1 / values / (1 / values).sum()
+    weights = values ** (-0.5 if draw == "long" else -1.0)
+    return values, weights / weights.sum()
 
 
 def halves(horizons: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,9 @@ from hybridworld.surrogate.bundle import Bundle, load_bundle
 from hybridworld.surrogate.config import PRESETS, Config, checked, parse_wishes
 from hybridworld.training.material import Material
 
+OF_THE_RUN = {"guide_scheme", "guide_steps"}
+"""Settings of a guide that leave the shapes of all weights as they are."""
+
 
 @dataclass(frozen=True)
 class Start:
@@ -55,10 +58,15 @@ class Start:
             raise self._contradiction(f"reference's {found[0]}", *found[1:])
 
     def configured(self, config: Config, preset: str, wishes: Sequence[str]) -> Config:
-        """The given settings with the network of the model; what was asked for and contradicts the model is refused."""
+        """The given settings with the network of the model; what was asked for and contradicts the model is refused.
+
+        What the guide runs can change, since the weights fit any guide on the same grid.
+        """
         asked, mine = parse_wishes(wishes), self.bundle.config
-        network = {*PRESETS[preset][self.bundle.surrogate.spec.is_field].get("surrogate", {}), *asked.get("surrogate", {})}
-        settings = [("surrogate", key) for key in sorted(network)]
+        wished = {*asked.get("surrogate", {})}
+        guide = {key: getattr(config.surrogate, key) for key in OF_THE_RUN & wished}
+        network = {*PRESETS[preset][self.bundle.surrogate.spec.is_field].get("surrogate", {}), *wished}
+        settings = [("surrogate", key) for key in sorted(network - OF_THE_RUN)]
         if "horizons" in asked.get("training", {}):  # units are those of its horizons
             settings.append(("training", "horizons"))
         for section, key in settings:
@@ -66,7 +74,7 @@ class Start:
             if has != wanted:
                 raise self._contradiction(f"{section}.{key}", has, wanted)
         training = config.training.model_dump() | {"horizons": mine.training.horizons}
-        return checked({"surrogate": mine.surrogate.model_dump(), "training": training})
+        return checked({"surrogate": mine.surrogate.model_dump() | guide, "training": training})
 
     def _contradiction(self, what: str, has: Any, wanted: Any) -> InvalidInput:
         return InvalidInput(
