@@ -91,7 +91,7 @@ def _diffuse(above, row, below, new, kx, ky):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _advance_member(
-    u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, rosenbrock, gamma,
+    u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, ros_steps, gamma,
     saved, rank, size, barrier,
 ):  # fmt: skip
     """`frames` frames, the part of member `rank`. The answer for u stands in `u` after an even number of frames.
@@ -105,15 +105,16 @@ def _advance_member(
     strip_next = np.empty((height, columns + 2), u.dtype)
     u_old, v_old, moving = np.empty(BLOCK, u.dtype), np.empty(BLOCK, u.dtype), np.empty(BLOCK, np.bool_)
     number = u.dtype.type  # float32 arithmetic stays in float32
+    ros_tau = number(tau / max(ros_steps, 1))
     tau, kx, ky, eps, f, q = number(tau), number(kx), number(ky), number(eps), number(f), number(q)
     tolerance, u_max, v_max, gamma = number(tolerance), number(u_max), number(v_max), number(gamma)
     for frame in range(frames + 1):
         for half in range(2):  # the second half step of one frame, then the first of the next
             if (frame > 0 or half == 1) and (frame < frames or half == 0):
                 for r in range(rank, rows, size):
-                    if rosenbrock:
-                        _react_rosenbrock(u[r], v[r], tau, eps, f, q, u_max, v_max, gamma)
-                    else:
+                    for _ in range(ros_steps):
+                        _react_rosenbrock(u[r], v[r], ros_tau, eps, f, q, u_max, v_max, gamma)
+                    if ros_steps == 0:
                         _react(u[r], v[r], tau, eps, f, q, newton_steps, tolerance, u_max, v_max, u_old, v_old, moving)
                     if half == 0 and len(saved) > 0:
                         saved[0, frame, r] = u[r]
@@ -133,11 +134,12 @@ def _advance_member(
 
 
 def advance(
-    state, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, rosenbrock, gamma,
+    state, frames, tau, kx, ky, substeps, eps, f, q, newton_steps, tolerance, u_max, v_max, ros_steps, gamma,
     threads, saved=None,
 ):  # fmt: skip
     """One state (2, nx, ny) after `frames` frames. Per diffusion substep, kx = D dt / dx^2 and ky = D dt / dy^2.
 
+    `ros_steps`: steps of ROS2 per half step; with 0 the reaction takes one step of implicit Euler instead.
     `saved`: a float32 array (2, 1 + frames, nx, ny); its frames after the first are filled on the way.
     """
     u, v = state.copy()
@@ -147,7 +149,7 @@ def advance(
     def member(rank, size, barrier):
         _advance_member(
             u, u_next, v, frames, tau, kx, ky, substeps, eps, f, q,
-            newton_steps, tolerance, u_max, v_max, rosenbrock, gamma, saved, rank, size, barrier,
+            newton_steps, tolerance, u_max, v_max, ros_steps, gamma, saved, rank, size, barrier,
         )  # fmt: skip
 
     run_team(member, threads)
