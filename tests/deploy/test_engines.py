@@ -91,6 +91,16 @@ def test_bfloat16_may_err_by_a_tenth_of_the_models_error_at_each_horizon(tmp_pat
     np.testing.assert_allclose(engines.allowed(model, own("FINE"), horizons), 1e-5, rtol=1e-6)
 
 
+def test_bfloat16_agrees_from_some_horizon_on():
+    rows = torch.tensor(
+        [[0.01, 0.0, 0.1, 64], [0.01, 0.0, 0.02, 8], [0.01, 0.0, 0.004, 2], [0.01, 0.0, 0.02, 4], [0.0, 0.0, 0.1, 1]]
+    )
+    assert engines.agrees_since(rows) == 4
+    assert engines.agrees_since(rows[:2]) == 0
+    rows[0, 1] = torch.nan
+    assert engines.agrees_since(rows) == np.inf
+
+
 def test_an_engine_that_gives_no_answer_is_out(file, monkeypatch):
     monkeypatch.setattr(engines, "try_engines", lambda *given: list(tried(*given, patience=5.0)))
     assert "no answer in 5 s" in compare_engines(load(file), [own("SLOW")]).verdicts[own("SLOW")].failure
@@ -206,6 +216,20 @@ def test_the_fastest_that_agrees_answers_single_states_and_batches_by_themselves
     bfloat16 = again.predict(single, 4, {"damping": 0.3}, mode=1).state
     assert 0 < np.abs(bfloat16 - expected).max() < 0.1
     np.testing.assert_allclose(again.predict(batch, 4, {"damping": 0.3}, mode=1).state[0], expected, rtol=1e-6)
+
+
+def test_shorter_horizons_have_an_engine_that_agrees_there(file):
+    remember(load(file), eager_bf16={"one": 3.0, "many": 3.0, "since": 3.0})
+    state, params = np.array([1.0, 0.0]), {"damping": 0.3}
+
+    def differs(model, horizon):
+        found, exact = (each.predict(state, horizon, params, mode=1).state for each in (model, load(file)))
+        return bool((found != exact).any())
+
+    fastest, wished = load(file, "auto"), load(file, "eager-bf16")
+    assert fastest.engine == wished.engine == "eager-bf16; below 3 frames eager"
+    for model in (fastest, wished):
+        assert differs(model, 4) and not differs(model, 2)
 
 
 def test_an_engine_that_cannot_be_opened_is_told_and_eager_torch_answers(file):

@@ -38,7 +38,7 @@ def time_engines(
         raise InvalidInput(f"There is no solver for {model.spec.name} to make states: give --system FILE.py:CLASS.")
     memory = compare_engines(model, names, again=True)
     runs: dict[str, Running | None] = {EAGER: None}
-    runs |= {name: opened(model.surrogate, memory.folder, name, name) for name in names if not memory.verdicts[name].failure}
+    runs |= {name: opened(model.surrogate, memory, name) for name in names if not memory.verdicts[name].failure}
     states, params = model.system.initials("test", range(max(SIZES)))
 
     def forecast(engine: str, count: int, mapped: bool) -> None:

@@ -4,7 +4,8 @@
 
 Agreement is asked of states and of scores, by the model's own trust signal, guide and chained passes included. An engine in
 float32 may differ by EXACT deviations; one in bfloat16 by a share SHARE of the model's own error, the rmse on its validation
-data at the horizon of the answer. The fastest that agrees answers, for single states and for batches by themselves.
+data at the horizon of the answer, and answers from the horizon on from which that holds. The fastest that agrees answers, for
+single states and for batches by themselves.
 Where none is faster, and wherever anything fails, that is eager torch.
 """
 
@@ -14,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ from hybridworld.errors import HybridWorldError, InvalidInput, raised
 from hybridworld.surrogate.engines.engine import Run, Running, exported
 from hybridworld.surrogate.engines.registry import AUTO, EAGER, find_engine, installed
 from hybridworld.surrogate.engines.trial import Trial, gain_over, prepare, take_turns, try_engines
+from hybridworld.surrogate.horizons import listed
 from hybridworld.surrogate.parallel import threads_for
 from hybridworld.surrogate.pieces import rows_at_once
 from hybridworld.surrogate.surrogate import Surrogate
@@ -79,25 +82,19 @@ def set_engine(model: HybridModel, wish: str | None = None, look: Callable[[str]
         return
     if wish != AUTO and memory.verdicts[wish].failure:
         raise InvalidInput(f"The engine {wish} cannot answer for this model here: it {memory.verdicts[wish].failure}.")
-    pair = (wish, wish) if wish != AUTO else (memory.best("one"), memory.best("many"))
-    surrogate.engine = opened(surrogate, memory.folder, *pair)
+    surrogate.engine = opened(surrogate, memory, None if wish == AUTO else wish)
 
 
 def in_words(memory: Memory) -> str:
     """A sentence about which engine answers, how much it gains, and which ones failed."""
-    one, many = memory.best("one"), memory.best("many")
+    choice = memory.choice()
     chosen = "eager torch answers, as no engine is faster"
-    if {one, many} != {EAGER}:
+    if {*choice.engines} != {EAGER}:
         gains = (memory.gain("one"), memory.gain("many"))
         times = "{:.2g} times as fast as eager torch on one state and {:.2g} times in batches".format(*gains)
-        chosen = f"{named(one, many)} answers, {times}"
+        chosen = f"{choice.name} answers, {times}"
     failed = "; ".join(f"{each.engine} {each.failure}" for each in memory.verdicts.values() if each.failure)
     return f"{chosen}. Not used: {failed}" if failed else chosen
-
-
-def named(one: str, many: str) -> str:
-    """The name of the choice of an engine for single states and one for batches."""
-    return one if one == many else f"{one} (batches: {many})"
 
 
 def runnable(surrogate: Surrogate) -> bool:
@@ -150,7 +147,7 @@ def verdict_of(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, T
     surrogate = model.surrogate
     threads = threads_for(surrogate.spec)
     run = find_engine(trial.engine).open(folder, positional(surrogate), threads)
-    differences: list[Tensor] = []  # rows of (states, scores, allowed)
+    differences: list[Tensor] = []  # rows of (states, scores, allowed, horizon)
     gains = []
     with torch.inference_mode():
         for each in asked:
@@ -166,15 +163,27 @@ def verdict_of(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, T
             unit = surrogate.std.reshape(-1, *[1] * len(surrogate.spec.grid))
             off = ((found.prediction - expected.prediction) / unit).flatten(1).square().mean(dim=1).sqrt()
             score = (found.score - expected.score).abs().reshape(off.shape)
-            differences.append(torch.stack([off, score, allowed(model, trial.engine, each[1]).to(off)], dim=1))
+            limit = allowed(model, trial.engine, each[1])
+            differences.append(torch.stack([off, score, limit.to(off), each[1].to(off)], dim=1))
     rows = torch.cat(differences)
-    states, scores = rows[:, :2].amax(dim=0).tolist()
-    if not bool((rows[:, :2] <= rows[:, 2:]).all()):  # so that nan counts as wrong
+    since = agrees_since(rows)
+    if since == inf or (since and find_engine(trial.engine).exact):
+        states, scores = rows[:, :2].amax(dim=0).tolist()
         excess = rows[:, :2].amax(dim=1).nan_to_num(torch.inf) / rows[:, 2].clamp(min=1e-30)
-        state, score, limit = rows[excess.argmax()].tolist()
-        why = f"differs from eager torch by {state:.2g} deviations (states) and {score:.2g} (scores); allowed is {limit:.2g}"
-        return Verdict(trial.engine, why, states=states, scores=scores)
-    return Verdict(trial.engine, None, gains[0], gains[-1], states, scores)
+        state, score, limit, horizon = rows[excess.argmax()].tolist()
+        by = f"{state:.2g} deviations (states) and {score:.2g} (scores) at {listed([horizon])}"
+        return Verdict(trial.engine, f"differs from eager torch by {by}; allowed is {limit:.2g}", states=states, scores=scores)
+    states, scores = rows[rows[:, 3] >= since, :2].amax(dim=0).tolist()
+    return Verdict(trial.engine, None, gains[0], gains[-1], states, scores, since)
+
+
+def agrees_since(rows: Tensor) -> float:
+    """The shortest horizon from which on no row of (states, scores, allowed, horizon) differs too much: 0 for all, or inf."""
+    wrong = ~(rows[:, :2] <= rows[:, 2:3]).all(dim=1)  # so that nan counts as wrong
+    if not wrong.any():
+        return 0.0
+    horizons = rows[:, 3]
+    return min(horizons[horizons > horizons[wrong].max()].tolist(), default=inf)
 
 
 def eagerly(surrogate: Surrogate, *inputs: Tensor) -> Callable[[], Tensor]:
@@ -221,19 +230,27 @@ def positional(surrogate: Surrogate) -> Run:
     return lambda *inputs: surrogate.answer(**dict(zip(names, inputs, strict=False)))
 
 
-def opened(surrogate: Surrogate, folder: Path, one: str, many: str) -> Running | None:
-    """The engines for single states and for batches, ready to answer; None, with a warning, where one cannot be opened."""
-    if {one, many} == {EAGER}:
+def opened(surrogate: Surrogate, memory: Memory, wish: str | None = None) -> Running | None:
+    """The engines that answer, ready: that one, or the fastest; None, with a warning, where one cannot be opened."""
+    choice = memory.choice(wish)
+    names = {*choice.engines, *choice.shorter}
+    if names == {EAGER}:
         return None
     eager, threads = positional(surrogate), threads_for(surrogate.spec)
     try:
-        runs = {name: find_engine(name).open(folder, eager, threads) for name in {one, many} - {EAGER}} | {EAGER: eager}
-        os.utime(folder)
+        runs = {name: find_engine(name).open(memory.folder, eager, threads) for name in names - {EAGER}} | {EAGER: eager}
+        os.utime(memory.folder)
     except Exception as error:
-        told = f"The engine {named(one, many)} cannot be opened ({raised(error)}): eager torch answers."
-        warnings.warn(f"{told} Remove {folder} to look for engines again.", NoEngine, stacklevel=3)
+        told = f"The engine {choice.name} cannot be opened ({raised(error)}): eager torch answers."
+        warnings.warn(f"{told} Remove {memory.folder} to look for engines again.", NoEngine, stacklevel=3)
         return None
-    if one == many:
-        return Running(one, runs[one])
+    if len(names) == 1:
+        return Running(choice.name, runs[names.pop()])
     few = max(2, min(MANY, rows_at_once(surrogate.spec))) ** 0.5  # half way, in octaves
-    return Running(named(one, many), lambda *inputs: runs[one if len(inputs[0]) <= few else many](*inputs))
+
+    def run(*inputs: Tensor) -> Tensor:
+        states, horizons = inputs[:2]
+        pair = choice.engines if float(horizons.min()) >= choice.since else choice.shorter
+        return runs[pair[len(states) > few]](*inputs)
+
+    return Running(choice.name, run)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from math import inf
 from pathlib import Path
 
 from torch import Tensor
@@ -41,6 +42,24 @@ class Verdict:
     """Root mean square of the difference, in deviations: the largest over states."""
     scores: float | None = None
     """The largest difference of a score."""
+    since: float = 0.0
+    """The shortest horizon from which on it agrees; an engine in bfloat16 may be too coarse for shorter ones."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which engines answer, for (single states, batches)."""
+
+    engines: tuple[str, str]
+    shorter: tuple[str, str]
+    """Those for horizons shorter than `since`."""
+    since: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """All of it in words."""
+        words = ["{} (batches: {})".format(*pair) if pair[0] != pair[1] else pair[0] for pair in (self.engines, self.shorter)]
+        return words[0] if self.shorter == self.engines else f"{words[0]}; below {self.since:g} frames {words[1]}"
 
 
 @dataclass(frozen=True)
@@ -60,9 +79,10 @@ class Memory:
             found = {}
         return cls(folder, found)
 
-    def best(self, rows: str) -> str:
-        """The engine for `one` state or for `many`."""
-        gains = {name: getattr(each, rows) for name, each in self.verdicts.items() if not each.failure and name in ENGINES}
+    def best(self, rows: str, horizon: float = inf) -> str:
+        """The engine for `one` state or for `many`, at that horizon and longer ones."""
+        agree = {name: each for name, each in self.verdicts.items() if not each.failure and each.since <= horizon}
+        gains = {name: getattr(each, rows) for name, each in agree.items() if name in ENGINES}
         fastest = max(gains, key=lambda name: gains[name], default=EAGER)
         return fastest if gains.get(fastest, 0) >= WORTH else EAGER
 
@@ -70,6 +90,15 @@ class Memory:
         """How many times as fast as eager torch that is."""
         name = self.best(rows)
         return 1.0 if name == EAGER else getattr(self.verdicts[name], rows)
+
+    def choice(self, wish: str | None = None) -> Choice:
+        """The engine that was wished for, with eager torch where it does not agree; or the fastest ones."""
+        if wish is not None:
+            since = 0.0 if wish == EAGER else self.verdicts[wish].since
+            return Choice((wish, wish), (EAGER, EAGER) if since else (wish, wish), since)
+        engines = self.best("one"), self.best("many")
+        since = max(self.verdicts[name].since if name != EAGER else 0.0 for name in engines)
+        return Choice(engines, (self.best("one", 0), self.best("many", 0)) if since else engines, since)
 
     @property
     def complete(self) -> bool:
