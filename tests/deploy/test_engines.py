@@ -92,9 +92,8 @@ def test_bfloat16_may_err_by_a_tenth_of_the_models_error_at_each_horizon(tmp_pat
 
 
 def test_bfloat16_agrees_from_some_horizon_on():
-    rows = torch.tensor(
-        [[0.01, 0.0, 0.1, 64], [0.01, 0.0, 0.02, 8], [0.01, 0.0, 0.004, 2], [0.01, 0.0, 0.02, 4], [0.0, 0.0, 0.1, 1]]
-    )
+    limits = {64: 0.1, 8: 0.02, 2: 0.004, 4: 0.02, 1: 0.1}
+    rows = torch.tensor([[0.01, 0.0, horizon, limit, 0.1] for horizon, limit in limits.items()])
     assert engines.agrees_since(rows) == 4
     assert engines.agrees_since(rows[:2]) == 0
     rows[0, 1] = torch.nan

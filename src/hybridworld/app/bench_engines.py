@@ -7,7 +7,7 @@ from hybridworld.app.loading import load_hybrid
 from hybridworld.app.progress import stderr
 from hybridworld.app.tables import publish
 from hybridworld.bench.engines import SIZES, EngineTiming, time_engines
-from hybridworld.deploy.engines import EXACT, SHARE, in_words
+from hybridworld.deploy.engines import AMPLIFIED, EXACT, SHARE, in_words
 from hybridworld.deploy.verdicts import version_of
 from hybridworld.physics.arguments import checked_horizon
 from hybridworld.physics.environment import Environment
@@ -46,7 +46,7 @@ def report_engines(
         f"{max(SIZES)}; mode 1, and with the error map by {model.signal.name}. Engines take turns; the least of {rounds} "
         "rounds. Cores: mode 1, time of the cores together, to which no other program adds. States and scores: largest "
         f"difference from eager torch, in deviations; allowed are {EXACT:g} in float32 and {SHARE:g} times the validation rmse "
-        f"in bfloat16. The choice: {in_words(memory)}. "
+        f"in bfloat16, for scores {AMPLIFIED:g} of themselves besides. The choice: {in_words(memory)}. "
         f"{', '.join(f'{package} {found}' for package, found in packages.items())}.",
         as_json,
         out,

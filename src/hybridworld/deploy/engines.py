@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,8 @@ from hybridworld.surrogate.wrapped import Wrapped
 
 EXACT, SHARE = 1e-5, 0.1
 """How far an engine may be from eager torch: in deviations (float32), and as a share of the model's own error (bfloat16)."""
+AMPLIFIED = 1e-3
+"""How far a score may be off besides, as a share of itself: where two passes differ much, the second one amplifies rounding."""
 MANY = 16
 """States in a batch, at most, with which engines are tried."""
 LOCK = ".lock"
@@ -147,7 +149,7 @@ def verdict_of(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, T
     surrogate = model.surrogate
     threads = threads_for(surrogate.spec)
     run = find_engine(trial.engine).open(folder, positional(surrogate), threads)
-    differences: list[Tensor] = []  # rows of (states, scores, allowed, horizon)
+    differences: list[Tensor] = []  # rows of (states, scores, horizon, allowed for states, for scores)
     gains = []
     with torch.inference_mode():
         for each in asked:
@@ -163,26 +165,31 @@ def verdict_of(model: HybridModel, trial: Trial, asked: Sequence[tuple[Tensor, T
             unit = surrogate.std.reshape(-1, *[1] * len(surrogate.spec.grid))
             off = ((found.prediction - expected.prediction) / unit).flatten(1).square().mean(dim=1).sqrt()
             score = (found.score - expected.score).abs().reshape(off.shape)
-            limit = allowed(model, trial.engine, each[1])
-            differences.append(torch.stack([off, score, limit.to(off), each[1].to(off)], dim=1))
+            limit = allowed(model, trial.engine, each[1]).to(off)
+            of_score = limit + AMPLIFIED * expected.score.reshape(off.shape)
+            differences.append(torch.stack([off, score, each[1].to(off), limit, of_score], dim=1))
     rows = torch.cat(differences)
     since = agrees_since(rows)
     if since == inf or (since and find_engine(trial.engine).exact):
         states, scores = rows[:, :2].amax(dim=0).tolist()
-        excess = rows[:, :2].amax(dim=1).nan_to_num(torch.inf) / rows[:, 2].clamp(min=1e-30)
-        state, score, limit, horizon = rows[excess.argmax()].tolist()
+        excess = (rows[:, :2].nan_to_num(torch.inf) / rows[:, 3:].clamp(min=1e-30)).amax(dim=1)
+        state, score, horizon, *limits = rows[excess.argmax()].tolist()
         by = f"{state:.2g} deviations (states) and {score:.2g} (scores) at {listed([horizon])}"
-        return Verdict(trial.engine, f"differs from eager torch by {by}; allowed is {limit:.2g}", states=states, scores=scores)
-    states, scores = rows[rows[:, 3] >= since, :2].amax(dim=0).tolist()
+        why = "differs from eager torch by {}; allowed is {:.2g} and {:.2g}".format(by, *limits)
+        return Verdict(trial.engine, why, states=states, scores=scores)
+    states, scores = rows[rows[:, 2] >= since, :2].amax(dim=0).tolist()
     return Verdict(trial.engine, None, gains[0], gains[-1], states, scores, since)
 
 
 def agrees_since(rows: Tensor) -> float:
-    """The shortest horizon from which on no row of (states, scores, allowed, horizon) differs too much: 0 for all, or inf."""
-    wrong = ~(rows[:, :2] <= rows[:, 2:3]).all(dim=1)  # so that nan counts as wrong
+    """The shortest horizon from which on no row differs too much: 0 for all, or inf.
+
+    Rows: differences of states and of scores, the horizon, and what is allowed of either.
+    """
+    wrong = ~(rows[:, :2] <= rows[:, 3:]).all(dim=1)  # so that nan counts as wrong
     if not wrong.any():
         return 0.0
-    horizons = rows[:, 3]
+    horizons = rows[:, 2]
     return min(horizons[horizons > horizons[wrong].max()].tolist(), default=inf)
 
 
@@ -205,7 +212,7 @@ def allowed(model: HybridModel, engine: str, horizons: Tensor) -> Tensor:
 
 
 def questions(model: HybridModel) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """One state, and a batch with several horizons, some of them answers of the model; (states, horizons, params)."""
+    """One state, and batches with all horizons of the training; some states are answers. (states, horizons, params)"""
     surrogate, spec = model.surrogate, model.spec
     count = max(2, min(MANY, rows_at_once(spec)))
     if model.system is not None:
@@ -215,13 +222,11 @@ def questions(model: HybridModel) -> list[tuple[Tensor, Tensor, Tensor]]:
         unit = surrogate.std.reshape(-1, *[1] * len(spec.grid))
         states = surrogate.mean.reshape(unit.shape) + unit * torch.randn(count, *spec.shape, generator=rng)
         params = surrogate.param_mean.expand(count, -1).clone()
-    trained = sorted(model.trained, reverse=True)
-    some = trained[:: max(1, len(trained) // count)]
-    horizons = torch.tensor([float(some[row % len(some)]) for row in range(count)])
-    horizons[-1] = trained[-1]
+    trained = sorted(surrogate.horizons.tolist(), reverse=True)
+    horizons = torch.tensor(trained * count, dtype=torch.float32)[: count * ceil(len(trained) / count)].reshape(-1, count)
     with torch.no_grad(), surrogate.eager():
-        states[1::2] = surrogate(states[1::2], float(trained[0]), params[1::2])
-    return [(states[:1].clone(), horizons[:1].clone(), params[:1].clone()), (states, horizons, params)]
+        states[1::2] = surrogate(states[1::2], trained[0], params[1::2])
+    return [(states[:1].clone(), horizons[0, :1].clone(), params[:1].clone()), *((states, each, params) for each in horizons)]
 
 
 def positional(surrogate: Surrogate) -> Run:
