@@ -147,7 +147,7 @@ class Oregonator(Environment):
 
     @property
     def presets(self) -> dict[str, dict[str, dict[str, Any]]]:
-        guide = {} if self.rosenbrock else {"guide_scheme": "Rosenbrock"}  # two thirds of the error, and no slower
+        guide = {} if self.rosenbrock else {"guide_scheme": "Rosenbrock"}  # little more than half of the error, and no slower
         return {
             "paper": {"training": {"samples": 5_000, "epochs": 60, "warmup": 3}},
             "laptop": {"training": {"samples": 60, "validation": 8}},  # four times the cells of Euler
