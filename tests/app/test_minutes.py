@@ -246,6 +246,24 @@ def test_its_guide_may_run_otherwise(first, tmp_path):
     assert after.surrogate == before.surrogate.model_copy(update={"guide_steps": 2})
 
 
+def test_a_network_without_a_guide_gets_none(tmp_path):
+    with pytest.raises(InvalidInput, match=r"has the surrogate\.guide_steps 1, and this training has 2"):
+        train("ball3d", "--stream", "--from", "ball3d", "--out", tmp_path, wishes=["surrogate.guide_steps=2"])
+
+
+def test_a_scheme_that_the_system_does_not_have_is_refused(first, tmp_path):
+    with pytest.raises(InvalidInput, match="has no scheme 'foo' for a guide"):
+        train(
+            f"{first[0]}:Field",
+            "--stream",
+            "--from",
+            first[1],
+            "--out",
+            tmp_path,
+            wishes=[*SHORT, "surrogate.guide_scheme=foo"],
+        )
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

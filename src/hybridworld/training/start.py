@@ -63,10 +63,10 @@ class Start:
         What the guide runs can change, since the weights fit any guide on the same grid.
         """
         asked, mine = parse_wishes(wishes), self.bundle.config
-        wished = {*asked.get("surrogate", {})}
-        guide = {key: getattr(config.surrogate, key) for key in OF_THE_RUN & wished}
+        wished, free = {*asked.get("surrogate", {})}, OF_THE_RUN if mine.surrogate.guide else set()
+        guide = {key: getattr(config.surrogate, key) for key in free & wished}
         network = {*PRESETS[preset][self.bundle.surrogate.spec.is_field].get("surrogate", {}), *wished}
-        settings = [("surrogate", key) for key in sorted(network - OF_THE_RUN)]
+        settings = [("surrogate", key) for key in sorted(network - free)]
         if "horizons" in asked.get("training", {}):  # units are those of its horizons
             settings.append(("training", "horizons"))
         for section, key in settings:
