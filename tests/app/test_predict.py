@@ -200,6 +200,11 @@ def test_a_file_holds_a_calibration_per_signal_and_one_of_before_has_that_of_ste
     turned = hw.load(before, signal="symmetries")
     assert turned.calibration.size == 12 and turned.signal.name == "symmetries"
     assert turned.cell_bound(np.ones((2, 16, 16)), 4).shape == (2, 16, 16)
+    assert hw.load(before).signal.name == "step-doubling"
+    command("calibrate", before, "--signal", "symmetries", "--count", 12, "--default")
+    assert hw.load(before).signal.name == "symmetries" and hw.load(before).calibration.size == 12
+    command("calibrate", before, "--count", 13)  # what is calibrated is what it answers with
+    assert hw.load(before).signal.name == "symmetries" and hw.load(before).calibration.size == 13
 
 
 def test_what_cannot_be_is_said_in_a_sentence(small, tmp_path):

@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 
 from hybridworld.deploy import load as module
-from hybridworld.deploy.load import load
+from hybridworld.deploy.load import default_signal, load
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.ball3d import Ball3D
+from hybridworld.physics.euler2d import Euler2D
 from hybridworld.physics.oregonator import Oregonator
 from hybridworld.surrogate.bundle import Bundle, save_bundle
 from hybridworld.trust.bounds import Residuals
+from hybridworld.trust.calibrate import with_calibration
 from hybridworld.trust.calibration import Calibration
 from tests.deploy.fakes import saved, seeded
-from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, tiny
+from tests.surrogate.flows import OSCILLATOR, RING, Oscillator, Ring, surrogate, tiny
+
+GUIDED = ("surrogate.backbone=leap", "surrogate.guide=true", "surrogate.patch=4")
 
 
 @pytest.fixture
@@ -122,3 +126,13 @@ def test_a_model_knows_how_fine_its_reference_is(tmp_path):
     assert load(path, solver=small).system == small.resolved(2) == load(path, solver=small.resolved(2)).system
     with pytest.raises(InvalidInput, match=r"reference 2 times finer than its states, .* one 3 times finer"):
         load(path, solver=small.resolved(3))
+
+
+def test_a_model_without_a_calibration_is_meant_for_step_doubling_and_a_guided_one_for_symmetries():
+    gas = Euler2D(grid=(16, 16))
+    guided, pure = (Bundle(surrogate(gas.spec, *more), tiny(gas.spec, *more)) for more in (GUIDED, ()))
+    assert [default_signal(each, gas) for each in (guided, pure)] == ["symmetries", "step-doubling"]
+    assert default_signal(guided, None) == "step-doubling"  # whose symmetries would they be?
+    known = replace(guided, arrays=with_calibration({}, "many splits", {"trajectory.errors.4": np.ones(3)}))
+    assert default_signal(known, gas) == "many splits"
+    assert default_signal(replace(known, provenance={module.SIGNAL: "step-doubling"}), gas) == "step-doubling"

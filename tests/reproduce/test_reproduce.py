@@ -25,7 +25,6 @@ from hybridworld.reproduce.experiment import STEP, VARIANTS, VERSION, Experiment
 from hybridworld.reproduce.gating import speed_blind, speed_gated
 from hybridworld.reproduce.map_agreement import steepness
 from hybridworld.reproduce.rows import Row
-from hybridworld.reproduce.run import reason_to_skip
 from hybridworld.reproduce.verdicts import Network, all_verdicts, verdict_on
 
 NETWORKS = {system: Network("a network", "paper", data.val_mse, True) for system, data in paper.DATASETS.items()}
@@ -42,9 +41,9 @@ def brief():
         yield
 
 
-def setting(environment, scale):
+def setting(environment, scale, wishes=()):
     """As `scales.setting`, but for shorter trainings at scale `smoke`, smaller fields and fewer pairs of them."""
-    found = scales.setting(environment, scale)
+    found = scales.setting(environment, scale, wishes)
     if scale == "smoke":
         samples = 8 if environment.spec.is_field else 640
         found = replace(found, wishes=(*found.wishes, f"training.samples={samples}"))
@@ -292,7 +291,19 @@ def test_ablations_train_their_own_main_run_where_the_given_model_was_trained_ot
     same, other = (Experiment(setting(Ball3D(), scale), folder, (model,)) for scale in ("smoke", "paper"))
     assert same.like_given and same.run("all horizons", 0) == model
     assert not other.like_given and other.config("all horizons", 0) == other.config("main", 0)
-    assert reason_to_skip(find_entries("cross-seed")[0], same) and not reason_to_skip(find_entries("dagger")[0], other)
+    assert same.alike == [("all horizons", 0), ("all horizons", 1)]
+    assert Experiment(setting(Ball3D(), "smoke"), folder / "cache").alike == [("main", 0), ("main", 1)]
+
+
+def test_other_networks_are_trained_for_about_as_long(tmp_path):
+    leap, alone, unet = (
+        Experiment(scales.setting(Euler2D(), "laptop", ["training.precision=bfloat16"]), tmp_path).config(variant, 0)
+        for variant in ("all horizons", "state alone", "U-Net")
+    )
+    assert (unet.surrogate.backbone, unet.surrogate.params, unet.surrogate.residual) == ("unet", False, "scaled")
+    assert alone.surrogate == leap.surrogate.model_copy(update={"params": False}) and alone.training == leap.training
+    assert unet.training.samples == leap.training.samples // 5 and unet.training.epochs == leap.training.epochs
+    assert {each.training.precision for each in (leap, alone, unet)} == {"bfloat16"}
 
 
 def test_a_cache_of_an_older_version_is_found(tmp_path):

@@ -28,7 +28,7 @@ SHOWN = (0.5, 0.75, 0.9)  # keep fractions
 
 def calibrate_to_file(
     model: str | Path, backbone: str | None, data: Path | None, environment: Environment | None, count: int | None = None,
-    out: Path | None = None, signal: str | None = None, device: str | None = None,
+    out: Path | None = None, signal: str | None = None, device: str | None = None, default: bool = False,
 ) -> tuple[Path, HybridModel]:  # fmt: skip
     """The calibrated model and its file, which is the model's own unless `out` names another.
 
@@ -38,7 +38,7 @@ def calibrate_to_file(
     bundle = load_model(model, backbone, environment, device)
     announce("calibrating")
     with calibrating() as tell:
-        bundle = calibrate_model(bundle, data, environment, signal, count, tell=tell, name=str(model))
+        bundle = calibrate_model(bundle, data, environment, signal, count, tell=tell, name=str(model), default=default)
     save_bundle(path, bundle)
     return path, ready(bundle, environment, signal=signal, device=device, name=str(path))
 

@@ -22,17 +22,19 @@ from hybridworld.data.manifest import sha256
 from hybridworld.data.pairs import Batch
 from hybridworld.data.provenance import provenance, was_streamed
 from hybridworld.deploy.calibrate import calibrations
-from hybridworld.deploy.load import calibration_of
+from hybridworld.deploy.load import calibration_of, chosen_signal, default_signal
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec import SPLITS
 from hybridworld.surrogate.bundle import Bundle
 from hybridworld.surrogate.config import PRESETS, RELATIVE, Config, configure
 from hybridworld.surrogate.parallel import SMALL
+from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.train import samples_of
+from hybridworld.trust.calibrate import calibration_arrays
 from hybridworld.trust.calibration import Calibration, flagged
 from hybridworld.trust.judge import judge
-from hybridworld.trust.step_doubling import StepDoubling
+from hybridworld.trust.signal import TrustSignal
 
 JUDGING = SPLITS[2:]
 """The splits that choose and calibrate nothing."""
@@ -60,7 +62,7 @@ class Cell:
     no_change: float
     """The error of answering with the state as it was."""
     auroc: float | None
-    """The AUROC of step-doubling; None where all errors are equal."""
+    """The AUROC of the error map; None where all errors are equal."""
     deferred: float | None
     """What mode 2 hands to the solver at q = 0.75, with the threshold that the model carries."""
 
@@ -80,21 +82,23 @@ def measure_cells(
     bundle: Bundle, environment: Environment, count: int, tell: Callable[[str], None] = lambda what: None
 ) -> list[Cell]:
     """The cells of all splits that judge, at all horizons that the model was validated at."""
-    horizons, calibration = bundle.config.training.horizons, calibration_of(bundle.arrays)
+    horizons, signal = bundle.config.training.horizons, chosen_signal(bundle, environment)
+    calibration = calibration_of(calibration_arrays(bundle.arrays, signal.name))
     found = []
     for split in JUDGING:
         tell(f"{split}: {count} trajectories")
         pairs = fresh_pairs(environment, split, numbers_in_share(environment, split, count), horizons)
         for horizon, batch in pairs.items():
             tell(f"{split}: h = {horizon}")
-            found.append(_cell(bundle, calibration, split, horizon, batch))
+            found.append(_cell(bundle.surrogate, signal, calibration, split, horizon, batch))
     return found
 
 
-def _cell(bundle: Bundle, calibration: Calibration | None, split: str, horizon: int, batch: Batch) -> Cell:
-    surrogate = bundle.surrogate
+def _cell(
+    surrogate: Surrogate, signal: TrustSignal, calibration: Calibration | None, split: str, horizon: int, batch: Batch
+) -> Cell:
     share = min(1.0, MOST / batch.states[:, 0].size)
-    judged = judge(surrogate, StepDoubling(surrogate, surrogate.std), batch, cells=share)
+    judged = judge(surrogate, signal, batch, cells=share)
     found = auroc(judged.cells[:, 1], judged.cells[:, 2])
     threshold = None if calibration is None else calibration.threshold(horizon, Q, beginning=False)
     deferred = None if threshold is None else float(flagged(judged.scores, threshold).mean())
@@ -150,7 +154,8 @@ def card_of(
 ) -> dict[str, Any]:
     """Everything that a card says, as plain data. `notes` are further known failures, in sentences."""
     surrogate, config, known = bundle.surrogate, bundle.config, bundle.provenance
-    calibrating = max((each["trajectories"] for each in calibrations(bundle).values()), default=0)
+    signal = default_signal(bundle, environment)
+    calibrating = calibrations(bundle).get(signal, {}).get("trajectories", 0)
     return {
         "name": name,
         "sha256": sha256(path),
@@ -172,6 +177,7 @@ def card_of(
         "data_counted": "data seconds" in known or was_streamed(known),
         "chosen_by": known.get("chosen by"),
         "calibrated_by": calibrating,
+        "signal": signal,
         "relative_to_guide": bundle.validation.get(RELATIVE),
         "worth": known.get("worth"),
         "trained_with": {each: known.get(each) for each in ("hybridworld", "torch", "cpu") if each in known},

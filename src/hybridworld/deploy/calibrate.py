@@ -11,7 +11,7 @@ from hybridworld.data.dataset import Dataset, check_fits
 from hybridworld.data.evidence import CALIBRATING, Recorded, Solved, Until
 from hybridworld.data.manifest import data_hash
 from hybridworld.data.pairs import Evidence
-from hybridworld.deploy.load import solver_of
+from hybridworld.deploy.load import SIGNAL, default_signal, solver_of
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.budget import FEWEST_CALIBRATING
@@ -23,7 +23,6 @@ from hybridworld.trust.calibrate import arrays_of, judge_evidence, with_calibrat
 from hybridworld.trust.judge import Judged
 from hybridworld.trust.registry import find_signal
 from hybridworld.trust.signal import Ingredients, TrustSignal
-from hybridworld.trust.step_doubling import StepDoubling
 
 
 def calibrate_model(
@@ -35,8 +34,11 @@ def calibrate_model(
     deadline: float | None = None,
     tell: Callable[[int, int], None] = lambda done, total: None,
     name: str = "The model",
+    default: bool = False,
 ) -> Bundle:
     """The model with thresholds and error bounds from validation trajectories that chose nothing.
+
+    `signal` is what draws the error map (default: `default_signal`); with `default` it will be where none is named.
 
     They come from its solver where that is known (`system` is for one of the user's own), else from the dataset `data`. After
     `deadline` (of time.monotonic) there are no more of them than it takes to promise anything. `name` is how messages call the
@@ -52,7 +54,10 @@ def calibrate_model(
     evidence, origin = calibrating_evidence(bundle, data, solver)
     if deadline is not None:
         evidence = Until(evidence, deadline, FEWEST_CALIBRATING)
-    return calibrate_bundle(bundle, signal or StepDoubling.name, evidence, origin, solver, count, tell)
+    signal = signal or default_signal(bundle, solver)
+    if default:
+        bundle = replace(bundle, provenance={**bundle.provenance, SIGNAL: signal})
+    return calibrate_bundle(bundle, signal, evidence, origin, solver, count, tell)
 
 
 def calibrate_bundle(

@@ -19,7 +19,7 @@ from torch import Tensor
 from hybridworld.data.atomic import make_place, write_atomically
 from hybridworld.data.evidence import Solved
 from hybridworld.deploy.hybrid import HybridModel
-from hybridworld.deploy.load import assemble, solver_of
+from hybridworld.deploy.load import assemble, calibration_of, solver_of
 from hybridworld.errors import HybridWorldError, InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec_text import spec_to_text
@@ -28,6 +28,7 @@ from hybridworld.surrogate.engines.engine import exported
 from hybridworld.surrogate.engines.in_onnxruntime import FILE, ONNXRUNTIME, write_onnx
 from hybridworld.surrogate.surrogate import Surrogate
 from hybridworld.surrogate.wrapped import Wrapped
+from hybridworld.trust.calibrate import calibration_arrays
 from hybridworld.trust.step_doubling import StepDoubling
 
 METADATA, OUTPUT, FORMAT = "hybridworld", "state", 1
@@ -74,12 +75,13 @@ def check_installed() -> None:
 
 def described(model: HybridModel, bundle: Bundle) -> dict[str, Any]:
     """What a program has to know beside the graph, as plain data."""
-    surrogate, calibration, config = model.surrogate, model.calibration, bundle.config.surrogate
+    surrogate, config = model.surrogate, bundle.config.surrogate
+    calibration = calibration_of(calibration_arrays(bundle.arrays, StepDoubling.name))
     guide = None
     if config.guide:
         guide = {"factor": surrogate.backbone.factor, "steps": config.guide_steps, "scheme": config.guide_scheme}
     known: dict[str, Any] = {}
-    if calibration is not None and isinstance(model.signal, StepDoubling):
+    if calibration is not None:
         known = {
             "trajectories": calibration.size,
             "q": SHARES.tolist(),

@@ -21,6 +21,7 @@ from hybridworld.surrogate.wrapped import Wrapped
 from hybridworld.trust.bounds import ErrorBound, Residuals
 from hybridworld.trust.calibrate import BEGINNING, calibrated_signals, calibration_arrays
 from hybridworld.trust.calibration import Calibration
+from hybridworld.trust.disagreement import Symmetric
 from hybridworld.trust.registry import find_signal
 from hybridworld.trust.signal import Ingredients, TrustSignal
 from hybridworld.trust.step_doubling import StepDoubling
@@ -28,6 +29,8 @@ from hybridworld.trust.step_doubling import StepDoubling
 MODELS = Path(__file__).parent / "models"
 """What ships with the package: NAME.safetensors, and its card as NAME.json."""
 
+SIGNAL = "signal"
+"""What the provenance of a model calls its default signal, if that is not the first that it is calibrated for."""
 HARDLY, FEW = 0.8, 50
 """A validation MSE above this share of that of "no change", and fewer calibrating trajectories than this, are warned about."""
 
@@ -109,7 +112,7 @@ def warn_if_weak(model: HybridModel, stacklevel: int) -> None:
 def assemble(
     bundle: Bundle, system: Environment | None, dask: str | None = None, signal: TrustSignal | None = None
 ) -> HybridModel:
-    """What a bundle holds, ready to answer: by default with the first signal that it is calibrated for."""
+    """What a bundle holds, ready to answer; without a signal, with its default one."""
     signal = signal or chosen_signal(bundle, system)
     arrays = calibration_arrays(bundle.arrays, signal.name)
     whole, cells = (Residuals.from_arrays(arrays, kind) for kind in ("trajectory", "cell"))
@@ -131,13 +134,12 @@ def assemble(
 
 
 def chosen_signal(bundle: Bundle, system: Environment | None, name: str | None = None, model: str = "MODEL") -> TrustSignal:
-    """The signal of that name, which the file must hold a calibration for; without a name, the first that it has.
+    """The signal of that name, which the file must hold a calibration for; without a name, its default one.
 
     `model` is how the user named the file.
     """
     known = calibrated_signals(bundle.arrays)
-    chosen = (known or (StepDoubling.name,))[0] if name is None else name
-    signal = find_signal(chosen, Ingredients(bundle.surrogate, system))
+    signal = find_signal(name or default_signal(bundle, system), Ingredients(bundle.surrogate, system))
     if name is not None and signal.name not in known:
         others = " and ".join(f"'{each}'" for each in known) or "none"
         there = " --out FILE" if model in shipped() else ""
@@ -146,6 +148,19 @@ def chosen_signal(bundle: Bundle, system: Environment | None, name: str | None =
             f'run `hybridworld calibrate {model} --signal "{signal.name}"{there}`.'
         )
     return signal
+
+
+def default_signal(bundle: Bundle, system: Environment | None) -> str:
+    """What draws a model's error map where no signal is named: what its file says, else the first that it is calibrated for.
+
+    A model without a calibration is meant for step-doubling. If it is guided, it is meant for the symmetries of its system:
+    two coarse runs in a row differ from one by more than either errs (docs/trust.md).
+    """
+    known = calibrated_signals(bundle.arrays)
+    if known:
+        return str(bundle.provenance.get(SIGNAL, known[0]))
+    guided = bundle.surrogate.config.guide and Symmetric.offers(Ingredients(bundle.surrogate, system))
+    return Symmetric.name if guided else StepDoubling.name
 
 
 def calibration_of(arrays: Mapping[str, np.ndarray]) -> Calibration | None:

@@ -26,6 +26,7 @@ from hybridworld.data.evidence import Held, Recorded, Solved, Until, evidence_pa
 from hybridworld.data.manifest import data_hash
 from hybridworld.data.pairs import Batch, Evidence, TrajectorySource
 from hybridworld.deploy.calibrate import calibrate_bundle, calibrating_evidence, with_reference
+from hybridworld.deploy.load import SIGNAL
 from hybridworld.errors import InvalidInput
 from hybridworld.physics.environment import Environment
 from hybridworld.surrogate.backbones import BACKBONES
@@ -192,4 +193,5 @@ def recalibrated(
         evidence = Until(replay.calibrating, deadline, FEWEST_CALIBRATING)
         tell(f"calibrating: {signal}")
         bundle = calibrate_bundle(bundle, signal, evidence, replay.calibrated_by, system, count)
-    return bundle
+    kept = {SIGNAL: like.provenance[SIGNAL]} if SIGNAL in like.provenance else {}
+    return replace(bundle, provenance={**bundle.provenance, **kept})

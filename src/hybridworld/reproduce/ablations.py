@@ -4,7 +4,7 @@ import numpy as np
 
 from hybridworld.bench.intervals import mean_interval
 from hybridworld.data.pairs import Batch
-from hybridworld.reproduce.experiment import Experiment
+from hybridworld.reproduce.experiment import STATE_ALONE, UNET, Experiment
 from hybridworld.reproduce.intervals import bare, geometric_mean, mean_of, over_runs, ratio_over_runs
 from hybridworld.reproduce.ranking import auroc_of
 from hybridworld.reproduce.rows import Row
@@ -30,12 +30,12 @@ def datasets(experiment: Experiment) -> list[Row]:
 def self_consistency(experiment: Experiment) -> list[Row]:
     """Trainings without labels: the curves of the first one over epochs, and over seeds what they come to (x = 0)."""
     rows, falls, ends = list[Row](), list[float](), list[float]()
-    for seed in experiment.setting.seeds:
+    for seed in experiment.setting.ablated:
         records = experiment.history(ALONE, seed)
         still = [float(np.mean([each["no_change"]["mse"] for each in record["horizons"].values()])) for record in records]
         falls.append(records[0]["loss"] / max(records[-1]["loss"], 1e-30))
         ends.append(records[-1]["mse"] / still[-1])
-        if seed == experiment.setting.seeds[0]:
+        if seed == experiment.setting.ablated[0]:
             for number in sorted({*range(0, len(records), -(-len(records) // SHOWN)), len(records) - 1}):
                 record, place = records[number], (ALONE, experiment.system, "val", records[number]["epoch"])
                 rows.append(Row("loss", *place, bare(record["loss"])))
@@ -45,7 +45,7 @@ def self_consistency(experiment: Experiment) -> list[Row]:
     rows.append(Row("fall of the loss", ALONE, *end, geometric_mean(falls)))
     rows.append(Row("mse over no change", ALONE, *end, over_runs(ends)))
     for variant in (ALONE, ALL_HORIZONS):
-        distances = [float(to_identity(experiment, variant, seed)) for seed in experiment.setting.seeds]
+        distances = [float(to_identity(experiment, variant, seed)) for seed in experiment.setting.ablated]
         rows.append(Row("distance to the identity", variant, *end, over_runs(distances)))
     return rows
 
@@ -68,7 +68,7 @@ def single_horizon(experiment: Experiment) -> list[Row]:
     """A training at the longest horizon alone, against one at all: errors there, their ratio over seeds, and the AUROC."""
     place = (experiment.system, "val", LONGEST)
     cells = {
-        variant: [experiment.cell("val", LONGEST, variant=variant, seed=seed) for seed in experiment.setting.seeds]
+        variant: [experiment.cell("val", LONGEST, variant=variant, seed=seed) for seed in experiment.setting.ablated]
         for variant in (ALL_HORIZONS, SINGLE)
     }
     rows = []
@@ -82,7 +82,7 @@ def single_horizon(experiment: Experiment) -> list[Row]:
 def dagger(experiment: Experiment) -> list[Row]:
     """The best validation MSE for three weights of the DAgger part (x), and their ratio to that of 0.1, over seeds."""
     mse = {
-        weight: [float(experiment.model(variant, seed).validation["mse"]) for seed in experiment.setting.seeds]
+        weight: [float(experiment.model(variant, seed).validation["mse"]) for seed in experiment.setting.ablated]
         for weight, variant in WEIGHTS.items()
     }
     rows = [Row("mse", "DAgger", experiment.system, "val", weight, over_runs(values)) for weight, values in mse.items()]
@@ -90,3 +90,14 @@ def dagger(experiment: Experiment) -> list[Row]:
         Row("mse ratio", "DAgger", experiment.system, "val", weight, ratio_over_runs(mse[weight], mse[0.1]))
         for weight in (0.0, 1.0)
     ]
+
+
+def networks(experiment: Experiment) -> list[Row]:
+    """What else could have been trained in the same time: the validation MSE (x = 0), and the AUROC on test data."""
+    rows = []
+    for variant in (ALL_HORIZONS, STATE_ALONE, UNET):
+        rows.append(Row("mse", variant, experiment.system, "val", 0, bare(experiment.model(variant).validation["mse"])))
+        for h in experiment.horizons:
+            cell = experiment.cell("test", h, variant=variant)
+            rows.append(Row("auroc", variant, experiment.system, "test", h, auroc_of(cell.scores[STEP], cell)))
+    return rows

@@ -52,6 +52,9 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 }
 """Name -> settings over those of the scale. `all horizons` is what ablations are compared with: like `main`, but always trained
 with the budget of the ablations, also where the main model was given."""
+STATE_ALONE, UNET = "state alone", "U-Net"
+UNET_COST = {"euler2d": 5, "oregonator": 14}
+"""How many times longer a training step of the paper's U-Net takes than one of `leap`, on the grids of `laptop` and a CPU."""
 CACHED_AS = {"all horizons": "ladder"}
 """Variants that caches know by another name."""
 STEP = StepDoubling.name
@@ -109,6 +112,13 @@ class Experiment:
     def seeds(self) -> tuple[int, ...]:
         """The seeds for which there is a model, or will be."""
         return tuple(range(len(self.given))) if self.given else self.setting.seeds
+
+    @property
+    def alike(self) -> list[tuple[str, int]]:
+        """Variant and seed of runs that differ by their seed alone: main runs; where one model is given, runs of ablations."""
+        if len(self.seeds) > 1:
+            return [("main", seed) for seed in self.seeds]
+        return [("all horizons", seed) for seed in self.setting.seeds]
 
     @property
     def threads(self) -> tuple[int, int]:
@@ -175,8 +185,15 @@ class Experiment:
 
     def config(self, variant: str, seed: int) -> Config:
         """The settings of the scale, and of the variant."""
-        wishes = (*self.setting.wishes, *VARIANTS[variant], f"training.seed={seed}", "training.calibration=0")
-        return configure(self.environment.spec, self.setting.preset, wishes, self.environment.presets)
+        preset, own = self.setting.preset, VARIANTS.get(variant, ())
+        if variant == STATE_ALONE:
+            own = ("surrogate.params=false",)
+        elif variant == UNET:
+            leap = self.config("main", seed).training
+            samples = max(leap.samples // UNET_COST.get(self.system, 1), leap.batch)
+            preset, own = "paper", (f"training.samples={samples}", "training.warmup=0")
+        wishes = (*self.setting.wishes, *own, f"training.seed={seed}", "training.calibration=0")
+        return configure(self.environment.spec, preset, wishes, self.environment.presets)
 
     def task(self, config: Config, stack: ExitStack) -> Task:
         """A training on the dataset of this scale, or straight from the solver."""

@@ -112,12 +112,13 @@ def cross_seed(experiment: Experiment) -> list[Row]:
     rows = []
     for split in paper.SPLITS:
         for h in experiment.horizons:
-            cells, place = [experiment.cell(split, h, seed=seed) for seed in experiment.seeds], (experiment.system, split, h)
+            runs, place = experiment.alike, (experiment.system, split, h)
+            cells = [experiment.cell(split, h, variant=variant, seed=seed) for variant, seed in runs]
             found = [auroc_of(cell.scores[STEP], cell) for cell in cells]
             values = [each.value for each in found]
             rows.append(Row("auroc", STEP, *place, over_runs(values)))
             rows.append(Row("deviation of the auroc", STEP, *place, deviation_of(values)))
-            rows += [Row("auroc", f"seed {seed}", *place, each) for seed, each in zip(experiment.seeds, found, strict=True)]
+            rows += [Row("auroc", f"seed {seed}", *place, each) for (_, seed), each in zip(runs, found, strict=True)]
     return rows
 
 
@@ -168,18 +169,18 @@ def compared(experiment: Experiment, names: Sequence[str], horizons: Sequence[in
 
 
 def makers_of(experiment: Experiment) -> dict[str, Callable[[], TrustSignal]]:
-    """All signals of the experiment's first model; an ensemble where there are several seeds."""
+    """All signals of the experiment's first model; the others of an ensemble are runs of other seeds."""
     surrogate = experiment.surrogate()
 
     def others() -> list[Surrogate]:
-        return [experiment.surrogate(seed=seed) for seed in experiment.seeds[1:]]
+        return [experiment.surrogate(variant, seed) for variant, seed in experiment.alike[1:]]
 
     def head_pairs() -> Pairs:
         return experiment.training_pairs(4 if experiment.environment.spec.is_field else 128)
 
     return signals_for(
         Ingredients(
-            surrogate, experiment.environment, others if len(experiment.seeds) > 1 else None, head_pairs,
+            surrogate, experiment.environment, others, head_pairs,
             lambda: experiment.pairs("val", experiment.horizons), experiment.setting.head_steps,
         )
     )  # fmt: skip

@@ -30,10 +30,8 @@ def run(entries: Sequence[Entry], experiments: Mapping[str, Experiment], out: Pa
     with ExitStack() as stack:
         for experiment in experiments.values():
             stack.enter_context(experiment.held)
-        results, left_out = measure_all(entries, experiments, figures, tell)
-        how = [describe(experiment) for experiment in experiments.values()] + [
-            f"Left out: {what}: {why}." for what, why in left_out.items()
-        ]
+        results = measure_all(entries, experiments, figures, tell)
+        how = [describe(experiment) for experiment in experiments.values()]
     verdicts = all_verdicts(results, {name: network_of(experiment) for name, experiment in experiments.items()})
     sections = [(entry, results[entry.id], pictures_of(entry, results[entry.id], figures)) for entry in entries]
     (out / "results.md").write_text(results_page(sections, verdicts, how, figures.name))
@@ -41,37 +39,24 @@ def run(entries: Sequence[Entry], experiments: Mapping[str, Experiment], out: Pa
     return verdicts
 
 
-def measure_all(
-    entries: Sequence[Entry], experiments: Mapping[str, Experiment], figures: Path, tell: Tell
-) -> tuple[Results, dict[str, str]]:
-    """Entry -> rows; and what was left out, with the reason."""
+def measure_all(entries: Sequence[Entry], experiments: Mapping[str, Experiment], figures: Path, tell: Tell) -> Results:
+    """Entry -> rows."""
     jobs = [
         (entry, experiment) for experiment in experiments.values() for entry in entries if experiment.system in entry.systems
     ]
     results: Results = {entry.id: [] for entry in entries}
-    left_out = {}
     for number, (entry, experiment) in enumerate(jobs):
         experiment.tell = partial(_told, tell, number, len(jobs), f"{experiment.system}, {entry.id}")
         experiment.tell("")
-        if why := reason_to_skip(entry, experiment):
-            left_out[f"{entry.id}, {experiment.system}"] = why
-        else:
-            results[entry.id] += entry.measure(experiment)
-            if entry.id in PICTURES:
-                draw_visual(entry, experiment, figures / f"{entry.id}-{experiment.system}.png")
+        results[entry.id] += entry.measure(experiment)
+        if entry.id in PICTURES:
+            draw_visual(entry, experiment, figures / f"{entry.id}-{experiment.system}.png")
     tell(len(jobs), len(jobs), "")
-    return results, left_out
+    return results
 
 
 def _told(tell: Tell, done: int, total: int, what: str, text: str) -> None:
     tell(done, total, f"{what}: {text}")
-
-
-def reason_to_skip(entry: Entry, experiment: Experiment) -> str:
-    """Why an entry is not measured for a system at its scale; empty: it is."""
-    if len(experiment.seeds) < entry.seeds:
-        return "it takes several seeds, and there is one"
-    return ""
 
 
 def pictures_of(entry: Entry, rows: Sequence[Row], figures: Path) -> list[str]:
@@ -110,12 +95,16 @@ def describe(experiment: Experiment) -> str:
     bundle, chosen = experiment.model(), experiment.setting
     training, known = bundle.config.training, bundle.provenance
     took = f", after {known['seconds'] / 60:.0f} minutes by the clock" if "seconds" in known else ""
+    short = experiment.config("all horizons", 0).training
+    alike = "main runs" if len(experiment.seeds) > 1 else "runs of the ablations"
     network = "state and parameters" if experiment.surrogate().config.params else "the state alone"
     versions = f"; measured by {', '.join(sorted(experiment.versions))}" if experiment.versions else ""
     return (
         f"**{experiment.system}**: scale {chosen.scale}; {bundle.surrogate.config.backbone} that sees {network}, "
         f"{'given' if experiment.given else 'trained here'}, validation MSE {float(bundle.validation['mse']):.3g}: epoch "
         f"{known.get('epoch', '?')} of at most {training.epochs} with {training.samples:,} pairs each was the best{took}; "
-        f"seeds {', '.join(map(str, experiment.seeds))}; {chosen.pairs} pairs per cell, each from a trajectory of its own; "
-        f"times on {experiment.threads[0]} threads{versions}."
+        f"{chosen.pairs} pairs per cell, each from a trajectory of its own; times on {experiment.threads[0]} threads"
+        f"{versions}. "
+        f"Ablations: {short.epochs} epochs with {short.samples:,} pairs each, seeds {', '.join(map(str, chosen.ablated))}; "
+        f"networks that differ by their seed: {alike}, seeds {', '.join(str(seed) for _, seed in experiment.alike)}."
     )

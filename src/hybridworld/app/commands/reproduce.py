@@ -16,7 +16,14 @@ def reproduce(
     ] = None,
     system: Annotated[list[str] | None, typer.Option(help="Only this system (may be given several times).")] = None,
     model: Annotated[
-        list[str] | None, typer.Option(metavar="SYSTEM=FILE", help="Judge this model instead of training one (once per seed).")
+        list[str] | None,
+        typer.Option(
+            metavar="SYSTEM=FILE",
+            help="Judge this model instead of a trained one (once per seed); ablations are trained all the same.",
+        ),
+    ] = None,
+    wishes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of all trainings (several times).")
     ] = None,
     cache: Annotated[Path, typer.Option(help="Folder of data, runs and results; what is there is not made again.")] = Path(
         "cache"
@@ -31,4 +38,4 @@ def reproduce(
     if show_list:
         list_entries()
     else:
-        reproduce_entries(entry, scale or ["smoke"], system or [], model or [], cache, out)
+        reproduce_entries(entry, scale or ["smoke"], system or [], model or [], wishes or [], cache, out)

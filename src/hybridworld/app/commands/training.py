@@ -96,6 +96,9 @@ def calibrate(
         typer.Option(help="With --model: what it answers, as 1,2,4,8 or 1-64 (default: all up to the longest)."),
     ] = None,
     signal: SignalOption = None,
+    default: Annotated[
+        bool, typer.Option("--default", help="From now on this signal draws the error map where none is named.")
+    ] = False,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="A dataset with `val` (default: ask the solver).")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="Trajectories (default: as the training was set).")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of into the model's file.")] = None,
@@ -115,11 +118,13 @@ def calibrate(
         raise InvalidInput("--horizons says what code that --model names answers: a model's file knows its own, leave it out.")
     if own is not None and backbone is not None:
         raise InvalidInput("--backbone is the code of a model's file, and --model is code by itself: leave out one.")
+    if own is not None and default:
+        raise InvalidInput("--default is for a model's file: code that --model names has one signal, leave it out.")
     environment = own_system(system_option)
     if own is not None:
         found = calibrate_own(own, environment, horizons, data, count, out, signal, device)
     else:
-        found = calibrate_to_file(model or "", backbone, data, environment, count, out, signal, device)
+        found = calibrate_to_file(model or "", backbone, data, environment, count, out, signal, device, default)
     show_calibration(*found)
 
 
