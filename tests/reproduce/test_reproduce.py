@@ -21,7 +21,7 @@ from hybridworld.reproduce import experiment as experiment_module
 from hybridworld.reproduce.chains import Chains, both_answers, failures
 from hybridworld.reproduce.claims import CLAIMS, claims_of
 from hybridworld.reproduce.entries import ENTRIES, SYSTEMS, find_entries
-from hybridworld.reproduce.experiment import STEP, VARIANTS, VERSION, Experiment, digest
+from hybridworld.reproduce.experiment import STEP, VARIANTS, VERSION, Experiment, Untrained, digest
 from hybridworld.reproduce.gating import speed_blind, speed_gated
 from hybridworld.reproduce.map_agreement import steepness
 from hybridworld.reproduce.rows import Row
@@ -332,3 +332,17 @@ def test_the_numbers_of_the_paper_stand_beside_ours(done):
     rows = [line.split(" | ") for line in section.splitlines() if line.startswith("|  |")]
     assert len(rows) == 9  # three systems, three splits
     assert rows[0][4:] == [f"{paper.AUROC['oregonator']['test'][h]:.3g}" for h in paper.HORIZONS[:-1]] + ["0.75 |"]
+
+
+def test_what_needs_a_training_can_be_left_out(done, tmp_path):
+    folder, _ = done
+    model = next((folder / "cache/runs").glob("ball3d-*/model.safetensors"))
+    common = ("--system", "ball3d", "--scale", "laptop", "--no-train", "--cache", tmp_path / "cache", "--out", tmp_path)
+    run("dagger", "--model", f"ball3d={model}", *common)
+    text = (tmp_path / "results.md").read_text()
+    assert "Left out: dagger, ball3d: the training 'dagger 0' with seed 0 has not been made." in text
+    assert not (tmp_path / "cache/runs").exists()
+    experiment = Experiment(setting(Ball3D(), "laptop"), tmp_path / "cache", (model,), trains=False)
+    assert not experiment.available(experiment.alike) and experiment.available([("main", 0)])
+    with pytest.raises(Untrained, match="'all horizons' with seed 0 has not been made"):
+        experiment.model("all horizons")

@@ -32,7 +32,7 @@ def list_entries() -> None:
 
 def reproduce(
     wanted: str, scales: Sequence[str], systems: Sequence[str], models: Sequence[str], wishes: Sequence[str], cache: Path,
-    out: Path,
+    out: Path, trains: bool = True,
 ) -> list[Verdict]:  # fmt: skip
     """Measure what is not in the cache, then write results.md, claims.md and the figures below `out`."""
     entries, scale_of, given = find_entries(wanted), parse_scales(scales), parse_models(models)
@@ -41,7 +41,8 @@ def reproduce(
             raise InvalidInput(f"--system has '{name}': the paper has {', '.join(SYSTEMS)}.{nearest(name, SYSTEMS)}")
     chosen = [name for name in SYSTEMS if not systems or name in systems]
     experiments = {
-        name: Experiment(setting(find_system(name), scale_of[name], wishes), cache, given.get(name, ())) for name in chosen
+        name: Experiment(setting(find_system(name), scale_of[name], wishes), cache, given.get(name, ()), trains)
+        for name in chosen
     }
     with progress_bar() as bar:
         task = bar.add_task("reproducing")

@@ -54,7 +54,7 @@ def measure_trust(
 
     The gate, the bounds and the alarm are those of `signal`, and thresholds those of its `calibration`, which a model's file
     holds; without it, those of the dataset's `val`. Pairs begin at random frames, so that thresholds are those of later frames.
-    Without `rivals` that signal alone is asked: minutes instead of hours on a large grid, and `val` is not needed.
+    Without `rivals` that signal and step-doubling are asked: minutes instead of hours on a large grid, and `val` is not needed.
     `head_steps` and `head_seconds` limit the training of the error head: give those of the surrogate's own training.
     """
     surrogate, splits = surrogates[0], [split for split in dataset.splits if split not in ("train", "val")]
@@ -73,7 +73,7 @@ def measure_trust(
         head_seconds,
     )
     chosen = find_signal(signal, given)
-    makers = signals_for(given) if rivals else {}
+    makers = signals_for(given) if rivals else StepDoubling.offers(given)
     signals = [chosen, *(make() for name, make in makers.items() if name != chosen.name)]
     if calibration is None:
         known = {float(h): judge(surrogate, chosen, batch) for h, batch in validation.items()}

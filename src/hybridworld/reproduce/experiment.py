@@ -6,7 +6,7 @@ on, and a change of scale, seed, solver or setting makes anew what depends on it
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -26,6 +26,7 @@ from hybridworld.data.plan import Plan
 from hybridworld.data.provenance import DATASET, STREAM, provenance
 from hybridworld.data.stream import Stream
 from hybridworld.deploy.hybrid import HybridModel
+from hybridworld.errors import HybridWorldError
 from hybridworld.physics.environment import Environment
 from hybridworld.physics.spec_text import spec_to_text
 from hybridworld.physics.threads import thread_count
@@ -52,12 +53,18 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 }
 """Name -> settings over those of the scale. `all horizons` is what ablations are compared with: like `main`, but always trained
 with the budget of the ablations, also where the main model was given."""
+DONE = "done"
+"""The file in the folder of a training that has ended."""
 STATE_ALONE, UNET = "state alone", "U-Net"
 UNET_COST = {"euler2d": 5, "oregonator": 14}
 """How many times longer a training step of the paper's U-Net takes than one of `leap`, on the grids of `laptop` and a CPU."""
 CACHED_AS = {"all horizons": "ladder"}
 """Variants that caches know by another name."""
 STEP = StepDoubling.name
+
+
+class Untrained(HybridWorldError):
+    """A result takes a training that was not to be made."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,8 @@ class Experiment:
     cache: Path
     given: tuple[Path, ...] = ()
     """Trained models to use instead of training: one per seed."""
+    trains: bool = True
+    """Is what is missing trained? Else what needs it raises `Untrained`."""
     tell: Callable[[str], None] = field(default=lambda text: None)
     held: ExitStack = field(default_factory=ExitStack)
     """Streams that stay open while the experiment is in use."""
@@ -166,17 +175,31 @@ class Experiment:
 
     def run(self, variant: str = "main", seed: int = 0) -> Path:
         """The file of a trained model; METRICS lies beside it, unless the model was given."""
-        if seed < len(self.given) and (variant == "main" or (variant == "all horizons" and self.like_given)):
+        if self.is_given(variant, seed):
             return self.given[seed]
-        config = self.config(variant, seed)
-        folder = self.cache / "runs" / f"{self.system}-{digest(self.source, config.model_dump(mode='json'))}"
-        if not (folder / "done").is_file():
+        config, folder = self.config(variant, seed), self.folder(variant, seed)
+        if not (folder / DONE).is_file():
+            if not self.trains:
+                raise Untrained(f"the training '{variant}' with seed {seed} has not been made")
             torch.set_num_threads(threads_for(self.environment.spec))
             with ExitStack() as stack:
                 train(self.task(config, stack), folder, Watch(on_epoch=lambda state, record: self.tell(
                     f"training {variant}, seed {seed}: epoch {state.epoch} of {config.training.epochs}")))  # fmt: skip
-            (folder / "done").touch()
+            (folder / DONE).touch()
         return folder / MODEL
+
+    def folder(self, variant: str, seed: int) -> Path:
+        """Where a training is made."""
+        config = self.config(variant, seed).model_dump(mode="json")
+        return self.cache / "runs" / f"{self.system}-{digest(self.source, config)}"
+
+    def is_given(self, variant: str, seed: int) -> bool:
+        """Whether a model was given that is such a training."""
+        return seed < len(self.given) and (variant == "main" or (variant == "all horizons" and self.like_given))
+
+    def available(self, runs: Sequence[tuple[str, int]]) -> bool:
+        """Whether these variants and seeds are there, or may be trained."""
+        return self.trains or all(self.is_given(*run) or (self.folder(*run) / DONE).is_file() for run in runs)
 
     def history(self, variant: str = "main", seed: int = 0) -> list[dict[str, Any]]:
         """The records of a training, one per epoch."""

@@ -180,7 +180,7 @@ def makers_of(experiment: Experiment) -> dict[str, Callable[[], TrustSignal]]:
 
     return signals_for(
         Ingredients(
-            surrogate, experiment.environment, others, head_pairs,
+            surrogate, experiment.environment, others if experiment.available(experiment.alike) else None, head_pairs,
             lambda: experiment.pairs("val", experiment.horizons), experiment.setting.head_steps,
         )
     )  # fmt: skip

@@ -9,7 +9,7 @@ from shutil import copyfile
 from hybridworld.data.atomic import make_folder
 from hybridworld.figures.forecasts import draw_forecasts
 from hybridworld.reproduce.entries import Entry
-from hybridworld.reproduce.experiment import Experiment, digest
+from hybridworld.reproduce.experiment import Experiment, Untrained, digest
 from hybridworld.reproduce.figures import draw_entry
 from hybridworld.reproduce.map_agreement import PICTURED, SWEPT, forecast_rows
 from hybridworld.reproduce.report import claims_page, results_page
@@ -30,8 +30,9 @@ def run(entries: Sequence[Entry], experiments: Mapping[str, Experiment], out: Pa
     with ExitStack() as stack:
         for experiment in experiments.values():
             stack.enter_context(experiment.held)
-        results = measure_all(entries, experiments, figures, tell)
+        results, left_out = measure_all(entries, experiments, figures, tell)
         how = [describe(experiment) for experiment in experiments.values()]
+        how += [f"Left out: {what}: {why}." for what, why in left_out.items()]
     verdicts = all_verdicts(results, {name: network_of(experiment) for name, experiment in experiments.items()})
     sections = [(entry, results[entry.id], pictures_of(entry, results[entry.id], figures)) for entry in entries]
     (out / "results.md").write_text(results_page(sections, verdicts, how, figures.name))
@@ -39,20 +40,27 @@ def run(entries: Sequence[Entry], experiments: Mapping[str, Experiment], out: Pa
     return verdicts
 
 
-def measure_all(entries: Sequence[Entry], experiments: Mapping[str, Experiment], figures: Path, tell: Tell) -> Results:
-    """Entry -> rows."""
+def measure_all(
+    entries: Sequence[Entry], experiments: Mapping[str, Experiment], figures: Path, tell: Tell
+) -> tuple[Results, dict[str, str]]:
+    """Entry -> rows; and what was left out, with the reason."""
     jobs = [
         (entry, experiment) for experiment in experiments.values() for entry in entries if experiment.system in entry.systems
     ]
     results: Results = {entry.id: [] for entry in entries}
+    left_out = {}
     for number, (entry, experiment) in enumerate(jobs):
         experiment.tell = partial(_told, tell, number, len(jobs), f"{experiment.system}, {entry.id}")
         experiment.tell("")
-        results[entry.id] += entry.measure(experiment)
+        try:
+            results[entry.id] += entry.measure(experiment)
+        except Untrained as why:
+            left_out[f"{entry.id}, {experiment.system}"] = str(why)
+            continue
         if entry.id in PICTURES:
             draw_visual(entry, experiment, figures / f"{entry.id}-{experiment.system}.png")
     tell(len(jobs), len(jobs), "")
-    return results
+    return results, left_out
 
 
 def _told(tell: Tell, done: int, total: int, what: str, text: str) -> None:

@@ -29,6 +29,9 @@ def reproduce(
         "cache"
     ),
     out: Annotated[Path, typer.Option(help="Folder for results.md, claims.md and the figures.")] = Path("out/reproduce"),
+    trains: Annotated[
+        bool, typer.Option("--train/--no-train", help="Train what is missing, or leave out what needs it.")
+    ] = True,
     show_list: Annotated[bool, typer.Option("--list", help="List what there is to reproduce.")] = False,
 ) -> None:
     """Every table, figure and ablation of the paper: measured, beside the paper's numbers, with a verdict per claim."""
@@ -38,4 +41,4 @@ def reproduce(
     if show_list:
         list_entries()
     else:
-        reproduce_entries(entry, scale or ["smoke"], system or [], model or [], wishes or [], cache, out)
+        reproduce_entries(entry, scale or ["smoke"], system or [], model or [], wishes or [], cache, out, trains)
