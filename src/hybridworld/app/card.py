@@ -67,8 +67,8 @@ def page_of(card: dict[str, Any]) -> str:
     how = (
         f"Error: RMSE of normalised states in deviations of the training data, mean over {counted} trajectories per split, one "
         "pair per trajectory and horizon, at a random frame; beside it that of no change. AUROC: how well "
-        f"{card['signal']} finds the worst quarter of the {units}. Deferred: what mode 2 hands to the solver at "
-        f"q = {Q:g}, with the threshold that travels with the model."
+        f"the error map ({card['signal']}) finds the worst quarter of the {units}. Deferred: what mode 2 hands to the solver "
+        f"at q = {Q:g}, with the threshold that travels with the model."
     )
     tables = "\n\n".join(in_markdown(split, table_of(cells, split)) for split in dict.fromkeys(c["split"] for c in cells))
     return (
