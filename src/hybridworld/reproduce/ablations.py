@@ -93,9 +93,12 @@ def dagger(experiment: Experiment) -> list[Row]:
 
 
 def networks(experiment: Experiment) -> list[Row]:
-    """What else could have been trained in the same time: the validation MSE (x = 0), and the AUROC on test data."""
-    rows = []
-    for variant in (ALL_HORIZONS, STATE_ALONE, UNET):
+    """What else could have been trained in the same time: the validation MSE (x = 0), and the AUROC on test data.
+
+    Where the dynamics have no parameters, every network sees the state alone.
+    """
+    rows, alone = [], (STATE_ALONE,) if experiment.environment.spec.params else ()
+    for variant in (ALL_HORIZONS, *alone, UNET):
         rows.append(Row("mse", variant, experiment.system, "val", 0, bare(experiment.model(variant).validation["mse"])))
         for h in experiment.horizons:
             cell = experiment.cell("test", h, variant=variant)
