@@ -344,5 +344,7 @@ def test_what_needs_a_training_can_be_left_out(done, tmp_path):
     assert not (tmp_path / "cache/runs").exists()
     experiment = Experiment(setting(Ball3D(), "laptop"), tmp_path / "cache", (model,), trains=False)
     assert not experiment.available(experiment.alike) and experiment.available([("main", 0)])
+    with pytest.raises(InvalidInput, match="no model of ball3d yet: give one with --model ball3d=FILE"):
+        run("dagger", *common)
     with pytest.raises(Untrained, match="'all horizons' with seed 0 has not been made"):
         experiment.model("all horizons")

@@ -44,6 +44,12 @@ def reproduce(
         name: Experiment(setting(find_system(name), scale_of[name], wishes), cache, given.get(name, ()), trains)
         for name in chosen
     }
+    for name, experiment in experiments.items():
+        if not experiment.available([("main", 0)]):
+            raise InvalidInput(
+                f"--no-train, and there is no model of {name} yet: give one with --model {name}=FILE, choose others with "
+                "--system, or leave out --no-train."
+            )
     with progress_bar() as bar:
         task = bar.add_task("reproducing")
 
